@@ -12,37 +12,20 @@ package enum StoreBackup {
     /// - Throws: ``StoreError``, and then there is no file; `cannotCreate` when the file exists or can't be created, `locked` while another process
     ///   writes it
     package static func write(_ store: SQLiteStore, to path: String, storageKey: SymmetricKey?) throws(StoreError) -> StoreInspection {
-        let partial = path + ".partial"
-        let lock = try lock(partial + ".lock", writing: path)
-        defer {
-            unlink(partial + ".lock")
-            close(lock)
-        }
-        // Before the copy is made, which takes long; the link below decides.
-        guard access(path, F_OK) != 0 else {
-            throw StoreError(code: .cannotCreate, message: "backup \(path) \(DiskSpace.creationFailure(EEXIST))")
-        }
-        // A killed process leaves its copy.
-        unlink(partial)
-        close(try create(partial))
-        defer { for suffix in ["", "-wal", "-shm"] { unlink(partial + suffix) } }
+        let file = try UnfinishedFile("backup", at: path)
         do {
-            try store.pool.writeWithoutTransaction { try $0.execute(sql: "VACUUM INTO ?", arguments: [partial]) }
+            try store.pool.writeWithoutTransaction { try $0.execute(sql: "VACUUM INTO ?", arguments: [file.partialPath]) }
         } catch {
-            throw StoreError(explaining: error, in: partial)
+            throw StoreError(explaining: error, in: file.partialPath)
         }
         // Problems of the copy are those of the database.
-        let inspection = try inspect(partial, named: store.path, storageKey, store.schema)
+        let inspection = try inspect(file.partialPath, named: store.path, storageKey, store.schema)
         guard inspection.isWhole else {
             throw StoreError(
                 code: .damaged,
                 message: "the database at \(store.path) is damaged: waku-push admin check has the details; no backup was written")
         }
-        // The final name never refers to an incomplete copy, and no existing file is replaced.
-        guard link(partial, path) == 0 else {
-            throw StoreError(code: .cannotCreate, message: "backup \(path) \(DiskSpace.creationFailure(errno))")
-        }
-        syncFolder(of: path)
+        try file.finish()
         return inspection
     }
 
@@ -66,8 +49,11 @@ package enum StoreBackup {
             throw StoreError(code: .missing, message: "backup \(backup) is missing: give the file that admin backup made")
         }
         let candidate = path + ".restoring"
-        defer { for suffix in ["", "-wal", "-shm"] { unlink(candidate + suffix) } }
-        for suffix in ["", "-wal", "-shm"] { unlink(candidate + suffix) }
+        let candidates = ["", "-journal", "-wal", "-shm"].map { candidate + $0 }
+        UnfinishedFiles.note(candidates)
+        defer { UnfinishedFiles.delete(candidates) }
+        // A killed process leaves them.
+        for file in candidates { unlink(file) }
         try copy(backup, to: candidate)
         // A copied data folder has a log beside the database.
         if try DatabaseFile.exists(at: backup + "-wal") { try copy(backup + "-wal", to: candidate + "-wal") }
@@ -115,29 +101,10 @@ package enum StoreBackup {
         guard rename(candidate, path) == 0 else {
             throw StoreError(code: .cannotCreate, message: "\(path) can't be replaced: give this user access to the folder")
         }
-        syncFolder(of: path)
+        UnfinishedFile.syncFolder(of: path)
     }
 
     // MARK: Files
-
-    /// Keeps other processes from writing a backup of the same name. It is a file of its own, since SQLite locks the copy. A killed process leaves it,
-    /// without the lock.
-    private static func lock(_ path: String, writing backup: String) throws(StoreError) -> Int32 {
-        let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else {
-            throw StoreError(code: .cannotCreate, message: "\(path) \(DiskSpace.creationFailure(errno))")
-        }
-        var (opened, named) = (stat(), stat())
-        // Some file systems have no locks. A former holder of the lock may have removed the file after it was opened here.
-        guard flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK, fstat(file, &opened) == 0, lstat(path, &named) == 0,
-            opened.st_ino == named.st_ino
-        else {
-            close(file)
-            throw StoreError(
-                code: .locked, message: "backup \(backup) is being written by another process: wait for it, or choose another name")
-        }
-        return file
-    }
 
     private static func create(_ path: String) throws(StoreError) -> Int32 {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
@@ -169,13 +136,5 @@ package enum StoreBackup {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         defer { close(file) }
         guard file >= 0, fsync(file) == 0 else { throw DatabaseError(resultCode: .SQLITE_IOERR) }
-    }
-
-    /// Syncs the folder, which makes its names durable.
-    private static func syncFolder(of path: String) {
-        // A folder that this user can't read is not synced.
-        let folder = open(URL(fileURLWithPath: path).deletingLastPathComponent().path, O_RDONLY | O_CLOEXEC)
-        fsync(folder)
-        close(folder)
     }
 }

@@ -26,6 +26,31 @@ struct AdminRecoveryTests {
         let inspection: Inspection
     }
 
+    @Test(
+        "A signal that ends a backup or an export leaves no file",
+        arguments: [["backup"], ["registrations", "export"]], [SIGTERM, SIGINT, SIGHUP])
+    func interruptedFile(command: [String], signal: Int32) async throws {
+        let node = try OperatedNode()
+        defer { node.gorush.stop() }
+        node.record(await (try await node.start()).stop())
+        let folder = try TemporaryFolder()
+        let arguments = ["admin"] + command + [folder.path + "/file", "--data", node.data, "--identity", node.server.path]
+        // It is suspended as soon as it begins to write, unless it was faster.
+        for _ in 0..<20 {
+            let child = try ChildProcess(arguments)
+            while access(folder.path + "/file.partial", F_OK) != 0, child.isRunning {}
+            child.send(SIGSTOP)
+            child.send(signal)
+            child.send(SIGCONT)
+            let status = await child.status
+            let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect([0, -signal].contains(status) && left.allSatisfy { $0 == "file" })
+            if left.isEmpty, status == -signal { return }
+            unlink(folder.path + "/file")
+        }
+        Issue.record("the command was never interrupted")
+    }
+
     /// After a backup under load, loss of all data and a restore, the client still gets its answers.
     @Test func backupAndRestore() async throws {
         let node = try OperatedNode()

@@ -55,6 +55,20 @@ struct AdminExchangeTests {
         let imported, kept: Int
     }
 
+    @Test("An export gets its name once it is complete, replaces no file, and what a killed one left")
+    func unfinishedExport() async throws {
+        let file = fixture.folder.path + "/registrations"
+        func export() async throws -> Ended { try await fixture.admin("registrations", "export", file, "--identity", fixture.server.path) }
+        try write("half an export", to: file + ".partial")
+        #expect(try await export().status == 0)
+        #expect(try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? Int == 0o600)
+        let content = FileManager.default.contents(atPath: file)
+        let again = try await export()
+        #expect(again.status == 73 && again.failure == "registrations file \(file) exists already: choose another name")
+        #expect(FileManager.default.contents(atPath: file) == content)
+        for suffix in [".partial", ".partial.lock"] { #expect(!FileManager.default.fileExists(atPath: file + suffix)) }
+    }
+
     @Test func exportAndImport() async throws {
         let file = fixture.folder.path + "/registrations"
         #expect(try await fixture.admin("registrations", "export", file).status == 64)

@@ -111,15 +111,10 @@ extension Admin.Registrations {
             // On a read-only file system there can be no record, and the data is to be saved.
             let count = try await audited(.registrationsExport, isRecordRequired: !DataFolder.isReadOnly(folder)) {
                 var writer = try RegistrationsFileWriter(file, identity: identity)
-                do {
-                    for lines in ProtocolLines.all where filter.platform == nil || !lines.hasSeveralPlatforms {
-                        try lines.export(store, filter.filter, &writer)
-                    }
-                    try writer.finish()
-                } catch {
-                    writer.discard()
-                    throw error
+                for lines in ProtocolLines.all where filter.platform == nil || !lines.hasSeveralPlatforms {
+                    try lines.export(store, filter.filter, &writer)
                 }
+                try writer.finish()
                 return writer.count
             }
             if admin.json { return try Output.json(["count": count]) }

@@ -55,31 +55,23 @@ enum RegistrationsFile {
     }
 }
 
-/// Writes a ``RegistrationsFile`` with mode 0600.
+/// Writes a ``RegistrationsFile`` with mode 0600. It gets its name by ``finish()``; a writer that is deallocated before leaves no file.
 struct RegistrationsFileWriter {
-    private let path: String
-    private let descriptor: Int32
+    private let file: UnfinishedFile
+    private let output: FileHandle
     private let key: SymmetricKey
-    private let file = hexString(randomBytes(16))
+    private let id = hexString(randomBytes(16))
     private(set) var count = 0
     /// Kept apart from the errors of the store, which reads the rows: a full disk under the file is not one.
     private var failure: (any Error)?
 
-    /// - Throws: ``CommandFailure`` when the file exists already or can't be created.
-    init(_ path: String, identity: PrivateKey) throws(CommandFailure) {
-        self.path = path
+    /// - Throws: `StoreError` when the file exists already or can't be created, ``CommandFailure`` when the disk is full.
+    init(_ path: String, identity: PrivateKey) throws {
         key = RegistrationsFile.key(of: identity)
-        descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else {
-            throw CommandFailure(.cannotCreate, "\(path) \(DiskSpace.creationFailure(errno))")
-        }
-        let header = RegistrationsFile.Header(format: RegistrationsFile.Header.format, file: file)
-        do throws(CommandFailure) {
-            try write(Array((try? JSONEncoder().encode(header)) ?? Data()))
-        } catch {
-            discard()
-            throw error
-        }
+        file = try UnfinishedFile("registrations file", at: path)
+        output = FileHandle(fileDescriptor: open(file.partialPath, O_WRONLY | O_CLOEXEC | O_NOFOLLOW), closeOnDealloc: true)
+        let header = RegistrationsFile.Header(format: RegistrationsFile.Header.format, file: id)
+        try write(Array((try? JSONEncoder().encode(header)) ?? Data()))
     }
 
     /// Writes a line with a record.
@@ -100,27 +92,21 @@ struct RegistrationsFileWriter {
     func finish() throws {
         if let failure { throw failure }
         try seal(RegistrationsFile.Line(end: count))
-        guard fsync(descriptor) == 0 else { throw full }
-        close(descriptor)
-    }
-
-    /// Deletes the unfinished file.
-    func discard() {
-        close(descriptor)
-        unlink(path)
+        guard fsync(output.fileDescriptor) == 0 else { throw full }
+        try file.finish()
     }
 
     private func seal(_ line: RegistrationsFile.Line) throws {
         let plain = Array(try JSONEncoder().encode(line))
-        let sealed = AESGCM.seal(plain, key: key, layout: .nonceFirst, associatedData: RegistrationsFile.binding(file, count))
+        let sealed = AESGCM.seal(plain, key: key, layout: .nonceFirst, associatedData: RegistrationsFile.binding(id, count))
         try write(Array(Data(sealed).base64EncodedData()))
     }
 
     private func write(_ line: [UInt8]) throws(CommandFailure) {
-        guard StandardStream.write(String(decoding: line, as: UTF8.self) + "\n", to: descriptor) else { throw full }
+        guard StandardStream.write(String(decoding: line, as: UTF8.self) + "\n", to: output.fileDescriptor) else { throw full }
     }
 
-    private var full: CommandFailure { CommandFailure(.cannotCreate, "\(path) can't be written: is the disk full?") }
+    private var full: CommandFailure { CommandFailure(.cannotCreate, "\(file.path) can't be written: is the disk full?") }
 }
 
 /// Reads a ``RegistrationsFile``.
