@@ -6,7 +6,7 @@ import Synchronization
 /// A file that gets its name once it is complete, so that the name never refers to a part, and no existing file is replaced. Until then it is
 /// `NAME.partial`.
 ///
-/// It is deleted when a signal ends the process (``UnfinishedFiles``). What a killed process left is replaced by the next attempt.
+/// It is deleted when a signal ends the process (``UnfinishedFiles``). The next attempt replaces the files of a killed process.
 package final class UnfinishedFile: Sendable {
     package let path: String
     /// The file to write, which is empty, with mode 0600.
@@ -19,7 +19,7 @@ package final class UnfinishedFile: Sendable {
     private var temporaryPaths: [String] { ["", "-journal", "-wal", "-shm", ".lock"].map { partialPath + $0 } }
 
     /// - Parameters:
-    ///   - noun: what it is, for messages: `backup`.
+    ///   - noun: its kind, for messages: `backup`.
     ///   - path: the name that it gets.
     /// - Throws: `StoreError` with `cannotCreate` when the file exists or can't be created, `locked` while another process writes it.
     package init(_ noun: String, at path: String) throws(StoreError) {

@@ -6,8 +6,8 @@ package enum StandardStream {
     static let output = STDOUT_FILENO
     static let error = STDERR_FILENO
 
-    /// Opens the standard streams that are closed on /dev/null. Otherwise the next descriptors of the process get their numbers, and what is printed
-    /// goes to them. Called before anything else, since the runtime opens some with its first thread.
+    /// Opens the standard streams that are closed on /dev/null. Otherwise the next descriptors of the process get their numbers, and receive the
+    /// output. Called before anything else, since the runtime opens some with its first thread.
     package static func openClosed() {
         var opened: Int32 = 0
         // A new descriptor has the lowest free number.
