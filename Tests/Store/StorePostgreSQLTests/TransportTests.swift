@@ -78,7 +78,9 @@ struct TransportTests {
         #expect(try connection.run(encrypted).rows == [Row([.integer(1)])])
 
         for (address, reason) in [
-            (try address(passwords: "wrong"), "password authentication failed"), (try address(ca: "other"), "certificate verify failed"),
+            (try address(passwords: "wrong"), "password authentication failed"),
+            (try address(passwords: "missing"), "no password for this role"),
+            (try address(ca: "other"), "no authority in sslrootcert signed it"),
             (try address(host: "push.example"), "does not match host name"),
         ] {
             let error = #expect(throws: StoreError.self) { try open(address) }
