@@ -6,7 +6,6 @@ precedence, so that no expression has to be parsed: `a < b` becomes `a ¬§¶ b`
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 SUMS = {"+": "-", "-": "+"}
@@ -90,6 +89,9 @@ def candidates(path, name):
             old = found.group(1)
             if " where " in code[:found.start()] or code[found.end():].startswith("nil") or re.search(r"nil$", code[:found.start()]):
                 continue
+            # Neither arrays nor strings have a difference.
+            if old == "+" and (code[found.end():].startswith(("[", '"')) or code[:found.start()].endswith(('"', '" '))):
+                continue
             new = {**COMPARISONS, **SUMS, **LOGIC}[old]
             near = line[max(0, found.start() - 30):found.end() + 30].strip()
             yield make("operator", f"{old} in `{near}`", new, found.start(1), found.end(1), "OPERATOR", declaration_of(old, new))
@@ -120,10 +122,13 @@ def candidates(path, name):
 
 
 def declaration_of(old, new):
+    """The operator of a mutant. A comparison asks for its mutant only where that gives another result."""
     if old in COMPARISONS:
         bound = "Equatable" if old in ("==", "!=") else "Comparable"
         return (f"infix operator NAME: ComparisonPrecedence\n"
-                f"func NAME <T: {bound}>(left: T, right: T) -> Bool {{ isPlain(NUMBER) ? left {old} right : left {new} right }}\n")
+                f"func NAME <T: {bound}>(left: T, right: T) -> Bool {{\n"
+                f"    let plain = left {old} right\n"
+                f"    return plain == (left {new} right) || isPlain(NUMBER) ? plain : !plain\n}}\n")
     if old in SUMS:
         sign = {"+": ("right", ".zero - right"), "-": (".zero - right", "right")}[old]
         return (f"infix operator NAME: AdditionPrecedence\n"
@@ -131,42 +136,54 @@ def declaration_of(old, new):
                 f"func NAME <T: InstantProtocol>(left: T, right: T.Duration) -> T {{\n"
                 f"    left.advanced(by: isPlain(NUMBER) ? {sign[0]} : {sign[1]})\n}}\n")
     precedence = "LogicalConjunctionPrecedence" if old == "&&" else "LogicalDisjunctionPrecedence"
+    result = ("left ? right() || !isPlain(NUMBER) : !isPlain(NUMBER) && right()" if old == "&&"
+              else "left ? isPlain(NUMBER) || right() : right() && isPlain(NUMBER)")
     return (f"infix operator NAME: {precedence}\n"
             f"func NAME (left: Bool, right: @autoclosure () throws -> Bool) rethrows -> Bool {{\n"
-            f"    isPlain(NUMBER) ? try left {old} right() : try left {new} right()\n}}\n")
+            f"    try {result}\n}}\n")
 
+
+REACHED_BYTE_COUNT = 4096
 
 SUPPORT = """import Glibc
 
 private let active = getenv("WAKU_PUSH_MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
 
-/// Whether the mutant is not active.
-@inline(never) func isPlain(_ number: Int) -> Bool { number != active }
+/// A byte for each mutant in a file that all processes of a run share: 1 when the mutant would make a difference.
+nonisolated(unsafe) private let reached: UnsafeMutablePointer<UInt8>? = getenv("WAKU_PUSH_MUTANTS_REACHED").flatMap { path in
+    let file = open(path, O_RDWR | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    return mmap(nil, REACHED_BYTE_COUNT, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0).assumingMemoryBound(to: UInt8.self)
+}
+
+/// Whether the mutant is not active. Called where it makes a difference.
+@inline(never) func isPlain(_ number: Int) -> Bool {
+    reached?[number] = 1
+    return number != active
+}
 
 func mutated<T>(_ number: Int, _ plain: T, _ changed: T) -> T { isPlain(number) ? plain : changed }
 
 """
 
 
-def plant(root, numbered):
-    """Writes the mutants into the files under `root`, and the support of each module that has some.
+def key(mutant, occurrence):
+    """Tells mutants apart without their lines, which move with each change of a file."""
+    return f"{mutant.file}: {mutant.kind}: {mutant.before} → {mutant.after}" + (f" ({occurrence})" if occurrence > 1 else "")
 
-    `numbered`: number → mutant; at most one mutant of a line.
-    """
-    by_file = {}
-    for number, mutant in numbered.items():
-        by_file.setdefault(mutant.file, []).append((number, mutant))
-    support = {}
-    for file, mutants in by_file.items():
-        path = Path(root, file)
-        lines = path.read_text().split("\n")
-        module = "/".join(file.split("/")[:3])
-        for number, mutant in mutants:
-            line = lines[mutant.line - 1]
-            name = operator_name(number)
-            new = name if mutant.replacement == "OPERATOR" else mutant.replacement.replace("NUMBER", str(number))
-            lines[mutant.line - 1] = line[:mutant.start] + new + line[mutant.end:]
-            support.setdefault(module, []).append(mutant.declaration.replace("NAME", name).replace("NUMBER", str(number)))
-        path.write_text("\n".join(lines))
-    for module, declarations in support.items():
-        Path(root, module, "Mutants.swift").write_text(SUPPORT + "\n".join(filter(None, declarations)))
+
+def planted(text, mutants):
+    """The text of a file with `mutants`, by their numbers; at most one of a line."""
+    lines = text.split("\n")
+    for number, mutant in mutants.items():
+        line = lines[mutant.line - 1]
+        new = operator_name(number) if mutant.replacement == "OPERATOR" else mutant.replacement.replace("NUMBER", str(number))
+        lines[mutant.line - 1] = line[:mutant.start] + new + line[mutant.end:]
+    return "\n".join(lines)
+
+
+def support(mutants):
+    """The text of Mutants.swift of a module with `mutants`, by their numbers."""
+    declarations = (mutant.declaration.replace("NAME", operator_name(number)).replace("NUMBER", str(number)) for number, mutant in mutants.items())
+    return SUPPORT.replace("REACHED_BYTE_COUNT", str(REACHED_BYTE_COUNT)) + "\n".join(filter(None, declarations))
