@@ -286,6 +286,25 @@ struct SubscriptionStorageTests {
         }
     }
 
+    @Test func damagedRowIDsHideNoOtherAccounts() async throws {
+        try await fixture.subscribe(account, device)
+        let damaged = Mutation(
+            SessionStorage.subscription,
+            .upsert([
+                .id, SessionStorage.name, SessionStorage.account, SessionStorage.token, SessionStorage.service, SessionStorage.signedAt,
+                SessionStorage.entryByteCount, SessionStorage.sealed,
+            ]))
+        for id in [Int64.min, 0, .max] {
+            let (bytes, one) = (Value.bytes(withUnsafeBytes(of: id, Array.init)), Value.integer(1))
+            try await fixture.store.commit(.change([damaged(.integer(id), bytes, bytes, bytes, one, one, one, bytes)]))
+            var found: [AccountID] = []
+            for range in try fixture.store.read(Subscriptions.ranges(of: 10)) {
+                try fixture.subscriptions.forEachAccount(in: fixture.store, range, at: .now) { found.append($0.account) }
+            }
+            #expect(found == [account.id])
+        }
+    }
+
     @Test func nothingSecretAndNoPubkeyIsInTheFilesInClear() async throws {
         try await fixture.subscribe(account, device)
         let record = try fixture.records(of: account)[0]

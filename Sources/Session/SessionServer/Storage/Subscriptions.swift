@@ -104,11 +104,14 @@ package struct Subscriptions: Sendable {
     /// Divides the row ids into ranges of `size`, and into ranges of equal size if there would be more than 10,000.
     static func ranges(of size: Int64) -> StoreCommand<[Range<Int64>]> {
         .find(findRange()) { rows in
-            guard let row = rows.first, let first = try row.optionalInteger(0), let last = try row.optionalInteger(1), first > 0,
-                first <= last, last < .max
-            else { return .done([]) }
-            let size = max(size, (last - first) / 10_000 + 1)
-            return .done(stride(from: first, through: last, by: Int64.Stride(size)).map { $0..<min($0 + size, last + 1) })
+            guard let row = rows.first, let lowest = try row.optionalInteger(0), let highest = try row.optionalInteger(1) else {
+                return .done([])
+            }
+            // A damaged row can have any id: those that no database assigns are left out.
+            let (first, end) = (max(lowest, 1), highest == .max ? .max : highest + 1)
+            guard first < end else { return .done([]) }
+            let size = max(size, (end - first - 1) / 10_000 + 1)
+            return .done(stride(from: first, to: end, by: Int64.Stride(size)).map { $0..<($0 + min(size, end - $0)) })
         }
     }
 
