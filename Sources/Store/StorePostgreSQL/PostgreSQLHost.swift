@@ -87,6 +87,11 @@ struct PostgreSQLHost: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension [PostgreSQLHost] {
+    /// Whether there is no other host or IP address to try.
+    ///
+    /// - Parameter places: one of the hosts, resolved.
+    func isOnly(resolvedTo places: [PostgreSQLHost]) -> Bool { count == 1 && places.count == 1 }
+
     /// With the host that was used last as the first one.
     func beginning(with last: PostgreSQLHost?) -> [PostgreSQLHost] {
         guard let last else { return self }

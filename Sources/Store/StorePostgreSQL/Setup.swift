@@ -21,7 +21,7 @@ extension PostgreSQLConnection {
         for named in hosts.beginning(with: last) {
             do {
                 let places = try named.resolved(in: address)
-                let isOnly = hosts.count == 1 && places.count == 1
+                let isOnly = hosts.isOnly(resolvedTo: places)
                 let limit = PostgreSQLHost.connectLimit(parameters["connect_timeout"], isOnly: isOnly)
                 for host in places.beginning(with: last) {
                     do {

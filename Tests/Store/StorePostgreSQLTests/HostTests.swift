@@ -42,6 +42,14 @@ struct HostTests {
         }
     }
 
+    @Test("A host with several addresses, and each of several hosts, is one of several")
+    func onlyHost() {
+        let hosts = ["a", "b"].map { PostgreSQLHost(name: $0) }
+        let places = ["::1", "127.0.0.1"].map { PostgreSQLHost(name: "a", address: $0) }
+        #expect([hosts[0]].isOnly(resolvedTo: [places[0]]))
+        #expect(![hosts[0]].isOnly(resolvedTo: places) && !hosts.isOnly(resolvedTo: [places[0]]) && !hosts.isOnly(resolvedTo: places))
+    }
+
     @Test("The host that was used last comes first, with its address first")
     func order() {
         let named = ["a", "b", "c"].map { PostgreSQLHost(name: $0, port: "1") }
@@ -146,6 +154,14 @@ struct HostTests {
         }
         #expect(seen == ["database postgres on \(proxy.path)", "database postgres on \(server.folder)"])
         #expect(connection.address.description == seen.last)
+    }
+
+    @Test("Another address of the server in use does not count as a promoted one")
+    func anotherAddress() throws {
+        let (address, proxy, _) = try twoHosts()
+        let connection = try PostgreSQLConnection.open(address, name: "test")
+        try #require(PromotionWatch(address, connection)).look()
+        #expect(KnownPrimary.of(address.connectionString).host?.name == proxy.path)
     }
 
     @Test("If none can be used, the error names each host and its cause")

@@ -1,0 +1,32 @@
+import Storage
+import Testing
+
+@testable import StorePostgreSQL
+
+@Suite struct StoreMonitorTests {
+    private struct StepFailed: Error {}
+
+    private let monitor: StoreMonitor
+
+    init() throws { monitor = StoreMonitor(try PostgreSQLAddress("host=db.example dbname=push")) }
+
+    @Test func anErrorOfACommandSaysNothingAboutTheDatabase() {
+        _ = monitor.readFailed(StepFailed())
+        #expect(monitor.failure == nil)
+    }
+
+    @Test func aLostConnectionIsReportedUntilTheServerAnswers() {
+        _ = monitor.readFailed(PostgreSQLError.connectionLost)
+        #expect(monitor.failure?.hasPrefix("the connection to PostgreSQL") == true && !monitor.wantsCheck)
+        monitor.reached(nil)
+        #expect(monitor.failure == nil)
+    }
+
+    @Test func aDamagedRowIsReportedUntilAllRowsWereChecked() {
+        _ = monitor.readFailed(UnexpectedValue())
+        monitor.reached(nil)
+        #expect(monitor.failure?.hasPrefix("a row of PostgreSQL") == true)
+        monitor.checked(nil)
+        #expect(monitor.failure == nil)
+    }
+}
