@@ -180,7 +180,7 @@ struct GossipMessagesTests {
     @Test("Messages pending validation are bounded in bytes; dropped ones are accepted later")
     func pendingBound() throws {
         var configuration = GossipConfiguration()
-        configuration.pendingByteCount = 25
+        configuration.pendingByteCount = 20
         var router = try Router.subscribed(peerCount: 2, configuration)
         for number in 1...3 as ClosedRange<UInt8> { try router.send([.message(message(number))], from: peer(0)) }
         #expect(router.words(to: peer(0)) == ["validate", "validate"])
@@ -316,6 +316,13 @@ struct CachesTests {
         #expect(seen.contains(id(100)))
         #expect(seen.insert(id(5000), at: .seconds(1000)) == true)
         #expect(seen.count == 1)
+    }
+
+    @Test("An id is remembered for two minutes although no other follows")
+    func seenInSilence() {
+        var seen = SeenCache(period: .seconds(120), capacity: 1000)
+        for (number, second) in [(1, 0), (2, 29), (3, 149)] { _ = seen.insert(id(number), at: .seconds(second)) }
+        #expect(seen.contains(id(2)))
     }
 
     @Test("The seen cache keeps the latest ids up to its capacity")

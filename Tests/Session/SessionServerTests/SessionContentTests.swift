@@ -66,6 +66,15 @@ struct SessionContentTests {
         #expect(templates.count == 1)
     }
 
+    @Test func webPushGetsThePayloadUnlessItIsTooLong() throws {
+        let content = SessionContent(try SessionPayload(parsing: [1, 0, 0, 1, 2, 3]), service: .webPush, apnsTopic: "com.session")
+        let json = try #require(content.webPushContent(id: "n1"))
+        #expect(
+            String(decoding: json.whole, as: UTF8.self) == #"{"v":1,"protocol":"session","id":"n1","enc_payload":"AQID","spns":1}"#)
+        #expect(String(decoding: json.truncated, as: UTF8.self) == #"{"v":1,"protocol":"session","id":"n1","spns":1,"truncated":true}"#)
+        #expect(json.urgency == .high)
+    }
+
     @Test func firebaseAndHuaweiGetDataAlone() throws {
         #expect(
             try posted(.firebase)

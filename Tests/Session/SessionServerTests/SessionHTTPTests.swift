@@ -573,6 +573,16 @@ struct SessionHTTPTests {
         }
     }
 
+    @Test func requestsThatWereSignedTooLongAgoChangeNothing() async throws {
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode { node async throws in
+            #expect(try code(await node.subscribe(account, device, at: .now - 15 * .day)) == 4 && fixture.monitor.accounts.isEmpty)
+            #expect(try await node.subscribe(account, device, at: .now - 2 * .day) == Self.added)
+            let ended = try await node.ask("/unsubscribe", account.json(account.unsubscription(device, at: .now - .day - 60)))
+            #expect(try code(ended) == 4 && fixture.monitor.accounts == [account.id])
+        }
+    }
+
     @Test func undecryptableRequestsGet400AndTooLargeOnes413() async throws {
         try await fixture.withNode { node async throws in
             let response = try await node.post("/oxen/v4/lsrpc", Array("nonsense".utf8))
@@ -581,6 +591,10 @@ struct SessionHTTPTests {
             let (large, _) = try onion(inner("POST", "/nothing", String(repeating: "x", count: 1 << 20)), .xChaCha20)
             #expect(try await node.post("/oxen/v4/lsrpc", large).status == 200)
             #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: (10 << 20) + 1)).status == 413)
+            let metrics = node.node.counters.registry.exposition(as: .text)
+            for (result, count) in [("malformed", 1), ("answered", 1), ("too_large", 1)] {
+                #expect(metrics.contains("waku_push_session_onion_requests_total{result=\"\(result)\"} \(count)\n"), "\(result)")
+            }
         }
     }
 

@@ -15,4 +15,16 @@ struct StatusContentTests {
             for: StatusStoreFixture.key())
         #expect(PayloadProfile.allCases.filter { content.groupKey(in: $0) != nil } == [.rfc])
     }
+
+    @Test func webPushGetsTheMessageUnlessItIsTooLong() throws {
+        let registrant = StatusStoreFixture.key().keyHash
+        let content = StatusContent(
+            kind: .mention, chatID: [0xc0, 0xff], registrant: registrant, message: [1], installationID: InstallationID("b"))
+        let json = try #require(content.webPushContent(id: "n1"))
+        let start = #"{"v":1,"protocol":"status","id":"n1","type":"mention","#
+        let end = #""chatId":"0xc0ff","publicKey":"0x\#(registrant.hex)","installationIds":["b"]"#
+        #expect(String(decoding: json.whole, as: UTF8.self) == start + #""encryptedMessage":"0x01","# + end + "}")
+        #expect(String(decoding: json.truncated, as: UTF8.self) == start + end + #","truncated":true}"#)
+        #expect(json.urgency == .high)
+    }
 }

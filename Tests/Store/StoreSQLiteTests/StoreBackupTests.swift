@@ -48,6 +48,9 @@ import WakuCrypto
         #expect(error?.code == .locked)
         #expect(error?.message == "backup \(backup) is being written by another process: wait for it, or choose another name")
         #expect(FileManager.default.fileExists(atPath: backup + ".partial"))
+        let descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+            .compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0) }
+        #expect(descriptors.count { $0.hasSuffix(URL(fileURLWithPath: backup).path + ".partial.lock") } == 1)
         close(lock)
         #expect(try StoreBackup.write(fixture.store, to: backup, storageKey: fixture.storageKey).isWhole)
         for suffix in [".partial", ".partial.lock"] { #expect(!FileManager.default.fileExists(atPath: backup + suffix)) }

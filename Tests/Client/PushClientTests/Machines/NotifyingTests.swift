@@ -556,6 +556,20 @@ import WakuCrypto
         #expect(queryCount == 4 && outcome(bench) == [.gaveUp(.noDevice)])
     }
 
+    @Test func otherEventsDoNotShortenThePauseBetweenTwoQueries() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0])], at: bench.now))
+        bench.answer(try #require(bench.publishAll().registrations.first))
+        _ = bench.publishAll()
+        notify(&bench)
+        while bench.publishAll().queries.count == 1 { bench.pass(.seconds(3)) }
+        let end = try #require(bench.machine.notifications.messages[messageID]?.recipients.first?.search?.restsUntil?.time)
+        bench.take(bench.machine.wake(at: bench.now))
+        #expect(bench.now < end && bench.publishAll().queries.isEmpty)
+        bench.pass(end.since(bench.now))
+        #expect(bench.publishAll().queries.count == 1)
+    }
+
     // MARK: Stored state
 
     @Test func outcomeIsRemembered24Hours() throws {

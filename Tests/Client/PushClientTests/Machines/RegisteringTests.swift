@@ -289,6 +289,8 @@ import WakuCrypto
         bench.answer(sent, .internalError)
         #expect(bench.publishAll().registrations.isEmpty)
         bench.pass(.seconds(29))
+        // A repeated answer does not begin another pause.
+        bench.answer(sent, .internalError)
         #expect(bench.publishAll().registrations.isEmpty)
         bench.pass(.seconds(5))
         #expect(bench.publishAll().registrations == [sent])

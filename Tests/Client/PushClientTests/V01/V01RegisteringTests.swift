@@ -416,6 +416,19 @@ import WakuCrypto
         #expect(bench.status(servers[1]) == .unregistered)
     }
 
+    @Test func serverThatRefusesAnUnregistrationIsNotAskedAgain() throws {
+        var bench = registered(2)
+        bench.register(with: [servers[0]])
+        bench.answer(try #require(bench.publishAll().registers.first), .malformedMessage)
+        #expect(bench.takeActions().events == [.refused(by: servers[1], .malformedMessage)])
+        #expect(bench.status(servers[1]) == .unregistered)
+        bench.pass(.seconds(2 * 24 * 3600))
+        var profile = V01DeviceProfile.phone
+        profile.deviceToken = DeviceToken("another")
+        bench.register(profile, with: [servers[0]])
+        #expect(bench.publishAll().registers.map(\.server) == [servers[0]])
+    }
+
     // MARK: The access token
 
     @Test func contactsOnlyWithoutContactsGivesNobodyTheToken() throws {

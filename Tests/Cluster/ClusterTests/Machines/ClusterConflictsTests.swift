@@ -62,6 +62,7 @@ import Testing
         #expect(row.settingsText == "--limit y=\n--x=a=b")
         #expect(LeaseRow.settings(parsing: row.settingsText ?? "") == row.settings)
         #expect(LeaseRow.settings(parsing: "") == [:] && LeaseRow.settings(parsing: "=\nx") == ["": ""])
-        #expect(LeaseRow.settings(parsing: String(repeating: "a=b\n", count: 5000)) == nil)
+        let longest = "a=" + String(repeating: "b", count: 16_382)
+        #expect(LeaseRow.settings(parsing: longest)?.count == 1 && LeaseRow.settings(parsing: longest + "b") == nil)
     }
 }
