@@ -18,6 +18,14 @@ extension StoreContract {
                 #expect(ids == ids.sorted() && Set(ids).count == 5)
                 #expect(try store.read(Sample.items()) == (1...5).map { Sample.Item(number: $0, size: 10 * $0) })
             },
+            StoreContract("Arguments that are left out are null, also after a change that had them all") { fixture in
+                let store = try fixture.open()
+                let item = Sample.Item(number: 1, name: "one", data: [1], size: 1)
+                try await store.commit(.change([item.insert, Sample.insert(.integer(2))]))
+                try await store.commit(.change([Sample.remove()]))
+                #expect(try store.read(Sample.items()) == [item, Sample.Item(number: 2)])
+                #expect(try await store.commit(.find(Sample.findSize()) { .done($0.count) }) == 0)
+            },
             StoreContract("Unique columns are unique together; a null among others does not matter") { fixture in
                 let store = try fixture.open()
                 let (one, two) = (Value.bytes([1]), Value.bytes([2]))

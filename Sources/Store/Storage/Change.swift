@@ -29,7 +29,7 @@ public final class Mutation: Sendable {
     }
 
     /// - Parameters:
-    ///   - arguments: one for each column, then one for each condition that takes one.
+    ///   - arguments: one for each column, then one for each condition that takes one. Those that are left out are null.
     ///   - ids: the ids of a ``Condition/among(_:)``.
     public func callAsFunction(_ arguments: Value..., ids: [Int64] = []) -> Change {
         Change(mutation: self, arguments: arguments, ids: ids)

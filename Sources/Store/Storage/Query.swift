@@ -49,7 +49,7 @@ public final class Query: Sendable {
     }
 
     /// - Parameters:
-    ///   - arguments: one for each condition that takes one, in the order of the conditions.
+    ///   - arguments: one for each condition that takes one, in the order of the conditions. Those that are left out are null.
     ///   - ids: the ids of a ``Condition/among(_:)``.
     ///   - limit: the maximum number of rows; nil for all.
     ///   - offset: the number of rows to skip.

@@ -73,7 +73,7 @@ struct Footprint {
         for condition in conditions {
             switch condition {
             case .equal(let column):
-                known.append(Known(column, arguments[next]))
+                known.append(Known(column, next < arguments.count ? arguments[next] : .null))
                 next += 1
             case .among(let column): known += ids.map { Known(column, .integer($0)) }
             case .less, .atLeast, .hasPrefix: next += 1
