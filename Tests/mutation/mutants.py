@@ -130,11 +130,15 @@ def declaration_of(old, new):
                 f"    let plain = left {old} right\n"
                 f"    return plain == (left {new} right) || isPlain(NUMBER) ? plain : !plain\n}}\n")
     if old in SUMS:
-        sign = {"+": ("right", ".zero - right"), "-": (".zero - right", "right")}[old]
+        times = "".join(
+            f"func NAME (left: {time}, right: Duration) -> {time} {{ isPlain(NUMBER) ? left {old} right : left {new} right }}\n"
+            for time in ("Instant", "Timestamp", "ContinuousClock.Instant"))
+        if old == "-":
+            times += ("func NAME (left: Instant, right: Instant) -> Duration {\n"
+                      "    isPlain(NUMBER) ? left - right : left.sinceEpoch + right.sinceEpoch\n}\n")
         return (f"infix operator NAME: AdditionPrecedence\n"
                 f"func NAME <T: AdditiveArithmetic>(left: T, right: T) -> T {{ isPlain(NUMBER) ? left {old} right : left {new} right }}\n"
-                f"func NAME <T: InstantProtocol>(left: T, right: T.Duration) -> T {{\n"
-                f"    left.advanced(by: isPlain(NUMBER) ? {sign[0]} : {sign[1]})\n}}\n")
+                + times)
     precedence = "LogicalConjunctionPrecedence" if old == "&&" else "LogicalDisjunctionPrecedence"
     result = ("left ? right() || !isPlain(NUMBER) : !isPlain(NUMBER) && right()" if old == "&&"
               else "left ? isPlain(NUMBER) || right() : right() && isPlain(NUMBER)")
@@ -145,7 +149,8 @@ def declaration_of(old, new):
 
 REACHED_BYTE_COUNT = 4096
 
-SUPPORT = """import Glibc
+SUPPORT = """import Core
+import Glibc
 
 private let active = getenv("WAKU_PUSH_MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
 
