@@ -511,6 +511,15 @@ struct OriginSimulationTests {
         #expect(another == DeliveryQueue.Allowance(count: 0) && only == 1)
     }
 
+    @Test("The allowance of an address returns with time, also while none of its services looks")
+    func addressPause() {
+        var pace = AddressPace(rate: 10, burst: 2, now: Self.start)
+        var turn: Timestamp?
+        pace.posted(2, turn: &turn, at: Self.start)
+        let count = pace.allowance(turn: &turn, ownInFlight: 0, at: Self.start + .seconds(1)).count
+        #expect(count == 2 && turn == nil)
+    }
+
     @Test("Beyond the limit of the outbox, the longest queue loses deliveries")
     func eviction() throws {
         var configuration = DeliveryTable.Origins.Configuration()
