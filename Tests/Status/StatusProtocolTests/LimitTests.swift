@@ -109,6 +109,12 @@ import WakuCrypto
         }
     }
 
+    @Test(arguments: ["é", "中", "😀"]) func stringsOfOtherScriptsAreRead(_ text: String) throws {
+        let reports = [PushNotificationReport(error: nil, publicKey: [1], installationID: InstallationID(text))]
+        let response = PushNotificationResponse(messageID: [0], reports: reports)
+        #expect(try PushNotificationResponse(parsing: response.encoded()).reports == reports)
+    }
+
     @Test func aWrongWireTypeIsMalformed() {
         // The version encoded as bytes; a list encoded as a number.
         for digits in ["320101", "3801"] {
