@@ -100,10 +100,17 @@ ssize_t getrandom(void *bytes, size_t count, unsigned flags) {
 
 int getentropy(void *bytes, size_t count) { return getrandom(bytes, count, 0) == (ssize_t)count ? 0 : -1; }
 
-/// OpenSSL's. It uses its own for keys that it makes, which nothing in the simulation does.
+/// OpenSSL's own would depend on addresses: they are a part of its generators' nonces.
 int RAND_bytes(unsigned char *bytes, int count);
 int RAND_bytes(unsigned char *bytes, int count) {
     if (!is_active) return ORIGINAL(RAND_bytes)(bytes, count);
+    fill(bytes, (size_t)count);
+    return 1;
+}
+
+int RAND_priv_bytes(unsigned char *bytes, int count);
+int RAND_priv_bytes(unsigned char *bytes, int count) {
+    if (!is_active) return ORIGINAL(RAND_priv_bytes)(bytes, count);
     fill(bytes, (size_t)count);
     return 1;
 }
@@ -119,6 +126,36 @@ long syscall(long number, ...) {
     static long (*real)(long, ...);
     if (!real) real = ORIGINAL(syscall);
     return real(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4], arguments[5]);
+}
+
+// MARK: Addresses
+
+static const char *const disturbance = "SIMULATION_DISTURBANCE";
+
+extern void *__libc_malloc(size_t count);
+
+/// With SIMULATION_DISTURBANCE, a number, further memory is allocated at times, so that all addresses are others.
+void *malloc(size_t count) {
+    static uint64_t state;
+    static int is_known;
+    static void *further[256];
+    if (!is_known) {
+        is_known = 1;
+        const char *value = getenv(disturbance);
+        if (value) state = strtoull(value, NULL, 10);
+    }
+    if (state) {
+        // Xorshift.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        if (state >> 61 == 0) {
+            void **place = &further[state % 256];
+            free(*place);
+            *place = __libc_malloc(state >> 32 & 511);
+        }
+    }
+    return __libc_malloc(count);
 }
 
 // MARK: Dispatch
@@ -223,7 +260,9 @@ static const char *const is_prepared = "SWIFT_DETERMINISTIC_HASHING";
 
 void simulation_prepare(char *const arguments[]) {
     if (getenv(is_prepared)) return;
-    char *const environment[] = {"SWIFT_DETERMINISTIC_HASHING=1", NULL};
+    char other[64] = "";
+    if (getenv(disturbance)) snprintf(other, sizeof other, "%s=%s", disturbance, getenv(disturbance));
+    char *const environment[] = {"SWIFT_DETERMINISTIC_HASHING=1", *other ? other : NULL, NULL};
     if (personality(ADDR_NO_RANDOMIZE) == -1) {
         perror("addresses can't be kept from being random");
         exit(71);

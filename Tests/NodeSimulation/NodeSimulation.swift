@@ -40,7 +40,6 @@ struct NodeSimulation: ParsableCommand {
     var listMistakes = false
 
     static func main() {
-        // Before anything is allocated whose address matters.
         simulation_prepare(CommandLine.unsafeArgv)
         self.main(nil)
     }

@@ -412,7 +412,7 @@ private struct NodeLog: LogHandler {
     }
 }
 
-/// The lines of a run: a hash of all, FNV-1a, 64 bits, and the latest, since a run that prints its events may take another course.
+/// The lines of a run: a hash of all, FNV-1a, 64 bits, and the latest, which explain most violations.
 struct EventLog {
     private static let latestCount = 400
 

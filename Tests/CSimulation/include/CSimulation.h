@@ -4,7 +4,7 @@
 /// definition to a library's: for clocks, sleeps, random numbers, `dispatch_async`, `dispatch_sync`, `dispatch_after` and `dispatch_after_f`. The tasks of Swift come by its hook for
 /// the global executor; since Swift 6.2 `Task.sleep` calls `dispatch_after_f` and not the hooks for delays.
 ///
-/// Nothing changes until simulation_begin().
+/// Nothing changes until simulation_begin(), except that memory has other addresses if SIMULATION_DISTURBANCE is set to a number other than 0.
 #ifndef C_SIMULATION_H
 #define C_SIMULATION_H
 
@@ -24,8 +24,8 @@ typedef struct {
     void (*queue_awaited)(void *queue);
 } simulation_scheduler;
 
-/// Runs the program again, without randomized addresses and hash seeds, and with an empty environment: then equal seeds give equal runs. Returns
-/// in the second run.
+/// Runs the program again, without randomized addresses and hash seeds, and without other variables in its environment: then equal seeds give
+/// equal runs. Returns in the second run.
 void simulation_prepare(char *const _Nullable arguments[_Nonnull]);
 
 /// From now on time stands still unless it is set, and all random numbers follow from the seed.
