@@ -31,22 +31,32 @@ final class Scheduler {
         var queue: UnsafeMutableRawPointer? { if case .block(_, let queue) = work { queue } else { nil } }
     }
 
+    private struct Queue {
+        let label: String
+        /// Whether it belongs to the server that several nodes share.
+        let isServer: Bool
+        /// Dispatch's own queues belong to no run.
+        let isGlobal: Bool
+        /// When its last block becomes ready.
+        var time: Int64 = 0
+        /// The run that it belongs to.
+        var life: Int?
+    }
+
     /// Set by ``start(seed:)``: C functions can't capture.
     nonisolated(unsafe) private static var running: Scheduler?
 
     private var generator: SeededGenerator
     private var ready: [Entry] = []
     private var timers = EventQueue<Int64, Entry>()
-    /// When the last block of a queue becomes ready.
-    private var queueTimes: [UnsafeMutableRawPointer: Int64] = [:]
+    private var queues: [UnsafeMutableRawPointer: Queue] = [:]
     private var lastLife = 0
-    /// The runs that have not ended.
-    private var lives: Set<Int> = []
+    /// The runs that have not ended, as many as there are nodes.
+    private var lives: [Int] = []
     /// The work that is ready in suspended runs.
     private var suspended: [Int: [Entry]] = [:]
     /// The run in which work is made at present.
     private var current: Int?
-    private var queueLives: [UnsafeMutableRawPointer: Int] = [:]
     private var added = 0
     private(set) var stepCount = 0
 
@@ -90,13 +100,13 @@ final class Scheduler {
     /// - Returns: the number of a new run.
     func beginLife() -> Int {
         lastLife += 1
-        lives.insert(lastLife)
+        lives.append(lastLife)
         return lastLife
     }
 
     /// Ends a run: nothing of it happens any more. Its memory is not freed.
     func end(_ life: Int) {
-        lives.remove(life)
+        lives.removeAll { $0 == life }
         suspended[life] = nil
         ready.removeAll { $0.life == life }
     }
@@ -166,18 +176,23 @@ final class Scheduler {
     }
 
     private func submit(_ block: UnsafeMutableRawPointer, to queue: UnsafeMutableRawPointer) {
-        let label = simulation_label(queue).map { String(cString: $0) } ?? ""
-        let time = max(now + latency(label), queueTimes[queue] ?? 0)
-        queueTimes[queue] = time
+        var known = queues[queue] ?? makeQueue(queue)
+        known.time = max(now + latency(known.label), known.time)
         // The server's work continues at queues of the nodes.
-        let life: Int? = isServer(label) ? nil : queueLives[queue] ?? owner
-        if let life { queueLives[queue] = life }
-        timers.add(Entry(work: .block(block, queue: queue), life: life), at: time)
+        let life: Int? = known.isServer ? nil : known.life ?? owner
+        if !known.isGlobal { known.life = life }
+        queues[queue] = known
+        timers.add(Entry(work: .block(block, queue: queue), life: life), at: known.time)
+    }
+
+    private func makeQueue(_ queue: UnsafeMutableRawPointer) -> Queue {
+        let label = simulation_label(queue).map { String(cString: $0) } ?? ""
+        return Queue(label: label, isServer: isServer(label), isGlobal: label.hasPrefix("com.apple.root."))
     }
 
     /// Runs the blocks of a queue that were submitted before.
     private func finish(_ queue: UnsafeMutableRawPointer) {
-        while let time = queueTimes[queue], time > now || ready.contains(where: { $0.queue == queue }) {
+        while let time = queues[queue]?.time, time > now || ready.contains(where: { $0.queue == queue }) {
             simulation_set_time(max(now, time))
             // Timers of other work that pass meanwhile become ready in their order.
             while let next = timers.next, next <= now, let entry = timers.pop()?.event { makeReady(entry) }
