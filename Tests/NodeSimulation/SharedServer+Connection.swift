@@ -56,7 +56,10 @@ extension SharedServer {
 
         func heartbeat(_ heartbeat: Heartbeat) throws(StoreError) -> ClusterView {
             let asked = Instant.now
-            return try transaction { server.execute(heartbeat, askedAt: asked) }
+            return try transaction {
+                if heartbeat.releases.contains(where: { !$0.isSettled }) { server.world.excuseHandedOverPosts(of: life) }
+                return server.execute(heartbeat, askedAt: asked)
+            }
         }
 
         func leave(_ node: NodeID) throws(StoreError) {

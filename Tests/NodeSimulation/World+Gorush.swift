@@ -1,3 +1,4 @@
+import Cluster
 import Core
 import Delivery
 import SessionServer
@@ -23,12 +24,15 @@ struct Post {
 
     let number: Int
     let life: Int
+    let time: Int64
     let keys: [PushKey]
     let ids: [String]
     let duration: Duration
     let outcome: Outcome
     /// Places of the notifications that gorush drops although it accepts the post.
     let dropped: Set<Int>
+    /// Whether its node gave up partitions during it: the device's new owner may post again.
+    var isHandedOver = false
 }
 
 /// gorush, and the record of the notifications that it accepted.
@@ -56,8 +60,8 @@ extension World {
             for place in keys.indices where chance(0.4) { dropped.insert(place) }
         }
         let post = Post(
-            number: postCount, life: node.life, keys: keys, ids: notifications.map(\.id), duration: duration, outcome: outcome,
-            dropped: dropped)
+            number: postCount, life: node.life, time: scheduler.now, keys: keys, ids: notifications.map(\.id), duration: duration,
+            outcome: outcome, dropped: dropped)
         let origin = nodes.count > 1 ? " by \(node.name)" : ""
         let list = keys.map { "\(hexString($0.messageID.prefix(4))) device \($0.device)" }.joined(separator: ", ")
         note("post \(post.number)\(origin): \(list)")
@@ -135,9 +139,18 @@ extension World {
         return node.suspensionChanged > scheduler.now - Duration.seconds(1).nanoseconds || hasStoreTrouble(since: scheduler.now)
     }
 
+    /// A node gives up partitions although it posts for them: it has waited for the answers of its last posts for as long as it does.
+    func excuseHandedOverPosts(of life: Int) {
+        let start = scheduler.now - SharedServer.times.handoverTimeout.nanoseconds
+        for (number, post) in inFlight where post.life == life && post.time <= start && !post.isHandedOver {
+            inFlight[number]?.isHandedOver = true
+            for key in post.keys { excused[key, default: 0] += 1 }
+        }
+    }
+
     /// The node ends or is suspended: it can't know the outcome of posts in flight, nor remember what it has not stored.
     func excusePosts(of node: NodeProcess) {
-        for (number, post) in inFlight where post.life == node.life {
+        for (number, post) in inFlight where post.life == node.life && !post.isHandedOver {
             for key in post.keys { excused[key, default: 0] += 1 }
             if !node.isSuspended { inFlight[number] = nil }
         }
