@@ -20,6 +20,8 @@ final class NodeProcess: @unchecked Sendable {
     var store: SQLiteStore?
     var disk: StoreFaults?
     var isStopping = false
+    /// When it was last told to stop.
+    var stopTime = Int64.min
     var isSuspended = false
     /// When it was last suspended or resumed.
     var suspensionChanged = Int64.min
@@ -36,6 +38,8 @@ final class NodeProcess: @unchecked Sendable {
 
     /// Of the current run, or the last one.
     var lifeFolder: String { "\(folder)/\(startCount)" }
+
+    func wasSuspended(since time: Int64) -> Bool { isSuspended || suspensionChanged >= time }
 
     func forget() {
         (relay, services, service, store, disk) = (nil, nil, nil, nil, nil)

@@ -342,13 +342,13 @@ final class World: @unchecked Sendable {
         note("\(node.name) stops")
         stopCount += 1
         node.isStopping = true
+        node.stopTime = scheduler.now
         began(.process)
         scheduler.within(node.life) { _ = Task.detached { await services.triggerGracefulShutdown() } }
         let stopped = node.life
         scheduler.after(.seconds(15)) { [self] in
             guard node.life == stopped, node.isStopping, node.isRunning else { return }
-            let wasSuspended = node.suspensionChanged >= scheduler.now - Duration.seconds(15).nanoseconds
-            if !wasSuspended { fail("\(node.name) did not stop within 15 s") }
+            if !node.wasSuspended(since: node.stopTime) { fail("\(node.name) did not stop within 15 s") }
         }
     }
 
@@ -370,10 +370,17 @@ final class World: @unchecked Sendable {
         }
     }
 
+    private var stopLimit: Duration { NodeConfiguration(identity: identity, dataPath: folder).stopLimit }
+
     private func ended(_ node: NodeProcess, _ life: Int, _ error: String?) {
         guard life == node.life, node.isRunning else { return }
         note("\(node.name) ended: \(error ?? "as it was told")")
         guard node.isStopping, error == nil else { return fail("\(node.name) ended by itself: \(error ?? "without an error")") }
+        // At the limit it exits although something is left to do.
+        let isAbandoned = scheduler.now - node.stopTime >= stopLimit.nanoseconds
+        if isAbandoned, !node.wasSuspended(since: node.stopTime), !hasStoreTrouble(since: node.stopTime) {
+            return fail("\(node.name) abandoned its stop")
+        }
         excusePosts(of: node)
         scheduler.end(life)
         server?.forget(life)
