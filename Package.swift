@@ -343,7 +343,7 @@ package.targets += [
         dependencies: [
             "CSimulation", "Cluster", "Core", "Delivery", "NodeAPI", "NodeAssembly", "PostgreSQLModel", "PushNode",
             "SessionProtocol", "SessionServer", "SessionStandIns", "StatusProtocol", "StatusServer", "StatusV01Server", "Storage",
-            "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, grdb, lifecycle, logging,
+            "StoreSQLite", "TestSupport", "Waku", "WakuCrypto", arguments, grdb, heap, lifecycle, logging,
         ],
         path: "Tests/NodeSimulation", swiftSettings: strict),
 ]

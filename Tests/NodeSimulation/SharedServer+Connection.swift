@@ -137,13 +137,13 @@ extension SharedServer {
         ) throws(StoreError) -> [Value] {
             let outbox = ClusterNode.outbox.table.name
             let names = columns.map { "o.\"\($0.name)\"" }.joined(separator: ", ")
-            let list = ids.map(String.init).joined(separator: ", ")
+            let list = "[\(ids.map(String.init).joined(separator: ", "))]"
             let found = try read {
                 server.rows(
                     """
                     SELECT \(names), m.node, m.epoch FROM "\(outbox)" o LEFT JOIN cluster_mark m ON m.row_id = o.id
-                    WHERE o.id IN (\(list)) ORDER BY o.id
-                    """, [])
+                    WHERE o.id IN (SELECT value FROM json_each(?)) ORDER BY o.id
+                    """, [list])
             }
             do {
                 return try found.compactMap { row in
@@ -193,7 +193,7 @@ extension SharedServer {
 
     fileprivate func rows(_ sql: String, _ arguments: StatementArguments) -> [GRDB.Row] {
         do {
-            return try rows.read { try GRDB.Row.fetchAll($0, sql: sql, arguments: arguments) }
+            return try rows.unsafeRead { try GRDB.Row.fetchAll($0.cachedStatement(sql: sql), arguments: arguments) }
         } catch {
             world.fail("the server can't be read: \(error)")
             return []

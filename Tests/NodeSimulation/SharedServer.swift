@@ -53,6 +53,7 @@ final class SharedServer: @unchecked Sendable {
 
     // Of the tables whose changes are notified.
     private var notices: [Notice] = []
+    private var lastVersion: Int64?
     private var lastIDs: [String: Int64] = [:]
     private var known: [String: [Int64: [DatabaseValue]]] = [:]
     private var lastMark: Int64 = 0
@@ -91,7 +92,12 @@ final class SharedServer: @unchecked Sendable {
     /// Notifies the listeners of rows that were inserted or updated since the last call, and remembers the times of new marks.
     func notifyOfChanges() {
         do {
-            try rows.read { db in
+            // Not `read`: it sets a pragma, after which SQLite compiles all statements again.
+            try rows.unsafeRead { db in
+                // Another number after each transaction of the store that has changed something.
+                let version = try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA data_version"))
+                guard version != lastVersion else { return }
+                lastVersion = version
                 for notice in notices {
                     let (table, column) = (notice.table.name, notice.column.name)
                     if notice.includesUpdates {
