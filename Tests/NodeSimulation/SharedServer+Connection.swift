@@ -22,20 +22,21 @@ extension SharedServer {
         private static let endedRetention: Int64 = 3_600
 
         let server: SharedServer
+        let node: NodeProcess
         let life: Int
         private var times: ClusterConfiguration { SharedServer.times }
 
-        init(_ server: SharedServer, life: Int) {
-            (self.server, self.life) = (server, life)
+        init(_ server: SharedServer, of node: NodeProcess) {
+            (self.server, self.node, life) = (server, node, node.life)
         }
 
         private func read<Result>(_ body: () -> Result) throws(StoreError) -> Result {
-            guard server.world.databaseFault.isReachable(at: server.world.scheduler.now) else { throw SharedServer.unreachable }
+            guard server.world.isReachable(from: node) else { throw SharedServer.unreachable }
             return body()
         }
 
         private func transaction<Result>(_ body: () -> Result) throws(StoreError) -> Result {
-            switch server.world.decideTransaction() {
+            switch server.world.decideTransaction(of: node) {
             case .committed: return body()
             case .refused: throw SharedServer.refused
             case .unanswered(isCommitted: let isCommitted):
@@ -183,7 +184,7 @@ extension SharedServer {
         }
 
         func noticeListener(on channels: [String]) -> any NoticeListener {
-            let listener = Listener(server.world, life: life, channels)
+            let listener = Listener(server.world, of: node, life: life, channels)
             server.add(listener)
             return listener
         }

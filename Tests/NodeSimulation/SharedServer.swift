@@ -150,8 +150,9 @@ final class SharedServer: @unchecked Sendable {
     /// The process ended.
     func forget(_ life: Int) { listeners.removeAll { $0.life == life } }
 
-    func connectionsLost() {
-        for listener in listeners { listener.connectionLost() }
+    /// - Parameter life: the run of a node; nil for all.
+    func connectionsLost(by life: Int? = nil) {
+        for listener in listeners where life == nil || listener.life == life { listener.connectionLost() }
     }
 }
 
@@ -163,6 +164,7 @@ final class Listener: NoticeListener, @unchecked Sendable {
 
     let life: Int
     private let world: World
+    private let node: NodeProcess
     private let channels: Set<String>
     private var isConnected = false
     private var isClosed = false
@@ -170,14 +172,14 @@ final class Listener: NoticeListener, @unchecked Sendable {
     private var continuation: CheckedContinuation<Answer, Never>?
     private var number = 0
 
-    init(_ world: World, life: Int, _ channels: [String]) {
-        (self.world, self.life, self.channels) = (world, life, Set(channels))
+    init(_ world: World, of node: NodeProcess, life: Int, _ channels: [String]) {
+        (self.world, self.node, self.life, self.channels) = (world, node, life, Set(channels))
     }
 
     func next(timeout: Duration, on thread: DispatchQueue) async -> Answer {
         if isClosed { return .success(.closed) }
         if !isConnected {
-            guard world.databaseFault.isReachable(at: world.scheduler.now) else { return .failure(SharedServer.unreachable) }
+            guard world.isReachable(from: node) else { return .failure(SharedServer.unreachable) }
             isConnected = true
             return .success(.reconnected)
         }

@@ -24,8 +24,12 @@ struct DatabaseFault {
     /// Whether the next lost reply is due to a failover: a standby takes over after a while. It has all that was acknowledged.
     var isFailover = false
     var unreachableUntil: Int64 = 0
+    /// One of several nodes that is cut off from the server until a time, by its number.
+    var cutOff: (node: Int, until: Int64)?
 
-    func isReachable(at now: Int64) -> Bool { now >= unreachableUntil }
+    func isReachable(from node: Int, at now: Int64) -> Bool {
+        now >= unreachableUntil && cutOff.map { $0.node != node || now >= $0.until } ?? true
+    }
 }
 
 enum GorushFault: CaseIterable {
@@ -140,7 +144,7 @@ extension World {
     }
 
     private func breakDatabase() {
-        switch Int.random(in: 0..<5, using: &generator) {
+        switch Int.random(in: 0..<(nodes.count > 1 ? 7 : 5), using: &generator) {
         case 0: databaseFault.unanswered = Double.random(in: 0.05...0.5, using: &generator)
         // With more than ten refusals in a row, commands fail.
         case 1: databaseFault.refused = Double.random(in: 0.1...0.9, using: &generator)
@@ -148,9 +152,18 @@ extension World {
         case 3:
             databaseFault.isFailover = true
             databaseFault.unanswered = 1
-        default: diskDelay = random(0.05...4)
+        case 4: diskDelay = random(0.05...4)
+        default: cutOff(generator.pick(nodes))
         }
         note("database: \(databaseFault)")
+    }
+
+    /// The server can't be reached by a node, again and again, for up to four leases; the others can reach it.
+    private func cutOff(_ node: NodeProcess) {
+        guard active.contains(.store) else { return }
+        databaseFault.cutOff = (node.number, scheduler.now + random(0.5...20).nanoseconds)
+        server?.connectionsLost(by: node.life)
+        scheduler.after(random(5...40)) { [self] in cutOff(node) }
     }
 
     /// The server can't be reached for seconds, again and again.
@@ -161,19 +174,22 @@ extension World {
         scheduler.after(random(5...30)) { [self] in loseConnection() }
     }
 
-    /// The node's database while ``databaseFault`` decides about it.
-    var database: PostgreSQLModel.Server {
+    /// A node's database while ``databaseFault`` decides about it.
+    func database(of node: NodeProcess) -> PostgreSQLModel.Server {
         PostgreSQLModel.Server { [self] in
-            decideTransaction()
+            decideTransaction(of: node)
         } isReachable: { [self] in
-            databaseFault.isReachable(at: scheduler.now)
+            isReachable(from: node)
         } applied: { [self] in
             server?.notifyOfChanges()
         }
     }
 
-    func decideTransaction() -> PostgreSQLModel.Fate {
-        guard databaseFault.isReachable(at: scheduler.now) else { return .unreachable }
+    /// Whether a node can reach the database.
+    func isReachable(from node: NodeProcess) -> Bool { databaseFault.isReachable(from: node.number, at: scheduler.now) }
+
+    func decideTransaction(of node: NodeProcess) -> PostgreSQLModel.Fate {
+        guard isReachable(from: node) else { return .unreachable }
         if chance(databaseFault.unanswered) {
             databaseFault.unreachableUntil = scheduler.now + random(databaseFault.isFailover ? 2...30 : 0.01...5).nanoseconds
             if databaseFault.isFailover {

@@ -198,7 +198,7 @@ final class World: @unchecked Sendable {
 
     func start(_ node: NodeProcess) {
         // Exits, and is started again.
-        if !databaseFault.isReachable(at: scheduler.now) { return scheduler.after(random(1...5)) { [self] in start(node) } }
+        if !isReachable(from: node) { return scheduler.after(random(1...5)) { [self] in start(node) } }
         let former = node.lifeFolder
         node.life = scheduler.beginLife()
         node.startCount += 1
@@ -270,7 +270,7 @@ final class World: @unchecked Sendable {
                 guard let server else { return SoleMembership() }
                 var configuration = ClusterNode.Configuration(name: node.name)
                 configuration.times = SharedServer.times
-                let database: any SharedDatabase = SharedServer.Connection(server, life: node.life)
+                let database: any SharedDatabase = SharedServer.Connection(server, of: node)
                 return try ClusterNode(configuration, on: options.mistake?.database(database) ?? database, for: needs)
             },
             makeRelay: { _ in relay })
@@ -284,11 +284,11 @@ final class World: @unchecked Sendable {
         case .sqlite, .postgresql:
             let store = try open(node.lifeFolder, parts)
             node.store = store
-            return engine == .sqlite ? store : PostgreSQLModel(store, database)
+            return engine == .sqlite ? store : PostgreSQLModel(store, database(of: node))
         case .cluster:
             let server = try server ?? SharedServer(self, in: "\(folder)/server") { try open($0, parts + [SharedServer.part]) }
             self.server = server
-            return PostgreSQLModel(server.store, database, isShared: true)
+            return PostgreSQLModel(server.store, database(of: node), isShared: true)
         }
     }
 
