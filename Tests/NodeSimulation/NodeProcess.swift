@@ -1,5 +1,6 @@
 import PushNode
 import ServiceLifecycle
+import SessionServer
 import StoreSQLite
 import TestSupport
 
@@ -19,6 +20,10 @@ final class NodeProcess: @unchecked Sendable {
     /// Its own database; nil when it uses a server.
     var store: SQLiteStore?
     var disk: StoreFaults?
+    /// Answers the bodies of Session's clients.
+    var sessionAnswer: AnswerSession?
+    /// To storage servers.
+    var connections: SimulatedConnections?
     var isStopping = false
     /// When it was last told to stop.
     var stopTime = Int64.min
@@ -43,6 +48,7 @@ final class NodeProcess: @unchecked Sendable {
 
     func forget() {
         (relay, services, service, store, disk) = (nil, nil, nil, nil, nil)
+        (sessionAnswer, connections) = (nil, nil)
         (isSuspended, crashStep) = (false, nil)
     }
 }

@@ -27,8 +27,6 @@ final class SimulatedSwarms: @unchecked Sendable {
     let path: String
     private(set) var servers: [StorageServer] = []
     var fault = SwarmFault()
-    /// Of the present run of the node.
-    var connections: SimulatedConnections?
 
     init(_ world: World, sodium: Sodium) {
         self.world = world
@@ -67,9 +65,11 @@ final class SimulatedSwarms: @unchecked Sendable {
             servers += makeSwarm()
         }
         world.note("the map has \(servers.count) servers")
-        connections?.mapChanged()
+        for node in world.nodes { node.connections?.mapChanged() }
         writeMap()
-        world.scheduler.after(world.random(1...30)) { [world] in world.first.service?.reloadFiles() }
+        for node in world.nodes {
+            world.scheduler.after(world.random(1...30)) { [world] in world.scheduler.within(node.life) { node.service?.reloadFiles() } }
+        }
     }
 
     /// - Returns: The reply to a request, and the accounts that are monitored from now on.
@@ -124,21 +124,32 @@ final class SimulatedConnections: OxenMQConnections, @unchecked Sendable {
 
     private let world: World
     private let swarms: SimulatedSwarms
+    private let node: NodeProcess
     private let life: Int
     private let handler: @Sendable (ConnectionNumber, OxenMQClient.Event) -> OxenMQClient.Flow
     private var links: [UInt64: Link] = [:]
 
     init(
-        _ world: World, _ swarms: SimulatedSwarms, handler: @escaping @Sendable (ConnectionNumber, OxenMQClient.Event) -> OxenMQClient.Flow
+        _ world: World, _ swarms: SimulatedSwarms, of node: NodeProcess,
+        handler: @escaping @Sendable (ConnectionNumber, OxenMQClient.Event) -> OxenMQClient.Flow
     ) {
-        (self.world, self.swarms, self.handler) = (world, swarms, handler)
-        life = world.first.life
+        (self.world, self.swarms, self.node, self.handler) = (world, swarms, node, handler)
+        life = node.life
     }
 
     private func later(_ body: @escaping () -> Void) {
-        world.scheduler.after(world.random(0.001...swarms.fault.delay)) { [self] in
-            if world.first.life == life { body() }
-        }
+        world.scheduler.after(world.random(0.001...swarms.fault.delay)) { [self] in arrive(body) }
+    }
+
+    /// What comes while the node is suspended waits.
+    private func arrive(_ body: @escaping () -> Void) {
+        guard node.connections === self else { return }
+        if node.isSuspended { return world.scheduler.after(.milliseconds(500)) { [self] in arrive(body) } }
+        body()
+    }
+
+    private func handle(_ number: UInt64, _ event: OxenMQClient.Event) -> OxenMQClient.Flow {
+        world.scheduler.within(life) { handler(ConnectionNumber(rawValue: number), event) }
     }
 
     func connect(_ connection: ConnectionNumber, to address: OxenAddress) {
@@ -181,14 +192,14 @@ final class SimulatedConnections: OxenMQConnections, @unchecked Sendable {
         guard let link = links[number] else { return }
         if link.isPaused {
             links[number]?.waiting.append(event)
-        } else if handler(ConnectionNumber(rawValue: number), event) == .pause {
+        } else if handle(number, event) == .pause {
             links[number]?.isPaused = true
         }
     }
 
     private func end(_ number: UInt64, _ reason: OxenMQClient.Reason) {
         guard links.removeValue(forKey: number) != nil else { return }
-        _ = handler(ConnectionNumber(rawValue: number), .closed(reason))
+        arrive { [self] in _ = handle(number, .closed(reason)) }
     }
 
     // MARK: The servers

@@ -23,8 +23,6 @@ extension World {
     func makeSubscribers() {
         // Session remembers deliveries for a day, regardless of the node's retention.
         if options.mistake == .shortMemory { return }
-        // Its connections to storage servers are simulated for one node.
-        if engine == .cluster { return }
         let kinds: [SessionClient.Kind] = [.person, .group]
         for _ in 0..<Int.random(in: 1...2, using: &generator) {
             guard let key = Ed25519PrivateKey(seed: generator.bytes(32)),
@@ -40,13 +38,13 @@ extension World {
     }
 
     /// Session as the node composes it, but without sockets.
-    func makeSession(ageLimit: Duration) -> SessionPush? {
+    func makeSession(of node: NodeProcess, ageLimit: Duration) -> SessionPush? {
         guard let swarms, let onionKey = OnionKey(SecretBytes(repeatElement(7, count: 32)), sodium: sodium) else { return nil }
-        let life = first.life
+        let life = node.life
         var configuration = SessionPush.Configuration(
             httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: onionKey, sodium: sodium,
             makeMonitor: { [self] entries, receiver, logger, count in
-                let (mistake, connect) = (options.mistake, connect(to: swarms))
+                let (mistake, connect) = (options.mistake, connect(node, to: swarms))
                 let monitor = SubscriptionMonitor(
                     .init(source: .file(swarms.path)), connect: connect, entries: mistake?.entries(entries) ?? entries,
                     receiver: mistake?.receiver(receiver) ?? receiver, logger: logger, count: count)
@@ -55,17 +53,17 @@ extension World {
         configuration.apnsTopic = "com.session"
         configuration.ageLimit = ageLimit
         configuration.serve = { [self] answer in
-            if first.life == life { sessionAnswer = options.mistake?.answer(answer) ?? answer }
+            if node.life == life { node.sessionAnswer = options.mistake?.answer(answer) ?? answer }
             while (try? await Task.sleep(for: .seconds(3_600))) != nil {}
-            if first.life == life { sessionAnswer = nil }
+            if node.life == life { node.sessionAnswer = nil }
         }
         return SessionPush(configuration)
     }
 
-    private func connect(to swarms: SimulatedSwarms) -> MakeOxenMQConnections {
+    private func connect(_ node: NodeProcess, to swarms: SimulatedSwarms) -> MakeOxenMQConnections {
         { [self] _, handler in
-            let connections = SimulatedConnections(self, swarms, handler: handler)
-            swarms.connections = connections
+            let connections = SimulatedConnections(self, swarms, of: node, handler: handler)
+            node.connections = connections
             return connections
         }
     }
@@ -77,19 +75,22 @@ extension World {
 
     // MARK: Subscriptions
 
-    /// Sends a body to the function that answers HTTP requests, on a network that may lose it or its answer.
+    /// Sends a body to the function that answers HTTP requests, of any node, on a network that may lose it or its answer.
     func post(_ operation: Registrant.Operation, of subscriber: SessionSubscriber) {
         transmit { [self] in
-            guard let answer = sessionAnswer else { return }
+            let node = nodes.count == 1 ? first : generator.pick(nodes)
+            guard let answer = node.sessionAnswer else { return }
             subscriber.delivered(operation.version)
             let isNewest = operation.version == subscriber.operations.count
             if isNewest { subscriber.wasClockWrong = active.contains(.clock) }
             let endpoint = operation.isRegistration ? SessionEndpoint.subscribe : .unsubscribe
-            Task.detached { [life = first.life] in
-                let result = try? await answer(operation.envelope, endpoint)
-                if isNewest, self.active.contains(.clock) { subscriber.wasClockWrong = true }
-                guard let result, self.first.life == life else { return }
-                self.transmit { [self] in answered(operation, of: subscriber, result.json, isUnavailable: result.isUnavailable) }
+            scheduler.within(node.life) {
+                _ = Task.detached { [life = node.life] in
+                    let result = try? await answer(operation.envelope, endpoint)
+                    if isNewest, self.active.contains(.clock) { subscriber.wasClockWrong = true }
+                    guard let result, node.life == life else { return }
+                    self.transmit { [self] in answered(operation, of: subscriber, result.json, isUnavailable: result.isUnavailable) }
+                }
             }
         }
     }
@@ -109,6 +110,10 @@ extension World {
         for subscriber in subscribers { sendMessage(to: subscriber.client.account) }
     }
 
+    private func report(_ message: NotifyMessage) {
+        for node in nodes { node.connections?.report(message) }
+    }
+
     func sendMessage(to account: AccountID) {
         let namespace: Int16 = generator.pick([0, 0, 0, 2, 11, 5])
         let hash = hexString(generator.bytes(22))
@@ -119,8 +124,8 @@ extension World {
         sessionMessages[hash] = SessionMessage(message: message, time: scheduler.now, acknowledged: subscribers.map(\.acknowledged))
         note("message \(hash.prefix(8)) in namespace \(namespace)")
         counts.requests += 1
-        swarms?.connections?.report(message)
-        sendAgain { [self] in swarms?.connections?.report(message) }
+        report(message)
+        sendAgain { [self] in report(message) }
         let sent = scheduler.now
         let isCalm = isCalm(since: sent - Duration.seconds(200).nanoseconds, besides: [.clock], swarms: true)
         for subscriber in subscribers where isCalm && subscriber.client.account == account && subscriber.isRegistered {
@@ -169,7 +174,7 @@ extension World {
         if !subscriber.mayHave(version: version, since: sent.acknowledged[place]) {
             fail("\(subscriber.name) is notified with the key of version \(version), replaced before the message came")
         }
-        if !subscriber.possible(since: subscriber.acknowledged).contains(where: { $0 != nil }) {
+        if !subscriber.possible(since: subscriber.acknowledged(by: oldestRead)).contains(where: { $0 != nil }) {
             fail("\(subscriber.name) is notified after its end was acknowledged")
         }
         return PushKey(messageID: Array(notification.hash.utf8), device: subscriber.number)

@@ -113,7 +113,8 @@ extension World {
             swarms?.fault = SwarmFault(
                 refusal: Double.random(in: 0...0.8, using: &generator), loss: Double.random(in: 0...0.3, using: &generator),
                 repetition: Double.random(in: 0...0.5, using: &generator), delay: Double.random(in: 0.2...8, using: &generator))
-            swarms?.connections?.cut(Double.random(in: 0...1, using: &generator))
+            let probability = Double.random(in: 0...1, using: &generator)
+            for node in nodes { node.connections?.cut(probability) }
             if chance(0.3) { swarms?.changeMap() }
         }
     }

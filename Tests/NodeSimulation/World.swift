@@ -64,8 +64,6 @@ final class World: @unchecked Sendable {
 
     // The nodes.
     let nodes: [NodeProcess]
-    /// Answers the bodies of Session's clients, at the only node.
-    var sessionAnswer: AnswerSession?
     /// The database of several nodes.
     private(set) var server: SharedServer?
     private(set) var crashCount = 0
@@ -193,7 +191,7 @@ final class World: @unchecked Sendable {
 
     // MARK: The nodes
 
-    /// The node whose storage servers, disk and clients of Session are simulated; with several nodes the first one.
+    /// The only node, whose disk is simulated; with several nodes the first one.
     var first: NodeProcess { nodes[0] }
 
     func start(_ node: NodeProcess) {
@@ -256,7 +254,7 @@ final class World: @unchecked Sendable {
         options.mistake?.change(&configuration, &status, &statusV01)
         let gorush = SimulatedGorush(world: self, process: node)
         let posting: any NotificationPosting = options.mistake?.posting(gorush) ?? gorush
-        let session: [any NodeProtocol] = makeSession(ageLimit: configuration.maximumRequestAge).map { [$0] } ?? []
+        let session: [any NodeProtocol] = makeSession(of: node, ageLimit: configuration.maximumRequestAge).map { [$0] } ?? []
         return try NodeService(
             configuration,
             protocols: [StatusPush(identity: identity, status), StatusPushV01(identity: identity, statusV01)] + session,
@@ -332,7 +330,7 @@ final class World: @unchecked Sendable {
         if losesPower, engine == .sqlite { node.disk?.cutPower() }
         node.disk?.revive()
         options.mistake?.restore(DataFolder.databasePath(in: node.lifeFolder))
-        forget(node)
+        node.forget()
         scheduler.after(random(0.05...15)) { [self] in start(node) }
     }
 
@@ -384,14 +382,8 @@ final class World: @unchecked Sendable {
         excusePosts(of: node)
         scheduler.end(life)
         server?.forget(life)
-        forget(node)
-        scheduler.after(random(0.05...15)) { [self] in start(node) }
-    }
-
-    private func forget(_ node: NodeProcess) {
         node.forget()
-        sessionAnswer = nil
-        swarms?.connections = nil
+        scheduler.after(random(0.05...15)) { [self] in start(node) }
     }
 
     private func stepped() {
