@@ -282,6 +282,7 @@ extension World {
                     fail("\(device.name): an internal error in calm")
                 } else if !hasStoreTrouble(since: request.time) {
                     expectNotification(key, of: device, since: request.time)
+                    expectOrder(key, of: device, since: request.time)
                 }
             }
         }
@@ -300,6 +301,15 @@ extension World {
             counts.checks += 1
             if accepted[key, default: 0] == 0 { fail("\(device.name): a stored notification was never posted") }
         }
+    }
+
+    /// Notifications of later requests are posted after one that is stored.
+    private func expectOrder(_ key: PushKey, of device: Device, since start: Int64) {
+        guard device.isRegistered, accepted[key, default: 0] == 0 else { return }
+        waitingPosts[key.device, default: []].append(
+            WaitingPost(
+                messageID: key.messageID, time: scheduler.now, end: start + Duration.seconds(370).nanoseconds,
+                operationCount: device.operations.count))
     }
 
     // MARK: Answers

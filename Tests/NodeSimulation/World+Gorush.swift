@@ -35,6 +35,16 @@ struct Post {
     var isHandedOver = false
 }
 
+/// A notification of which a client knows that it is stored and not yet posted.
+struct WaitingPost {
+    let messageID: [UInt8]
+    let time: Int64
+    /// When it may have expired, with a clock that was ahead at a restart.
+    let end: Int64
+    /// The number of the device's operations: after another one it may be dropped.
+    let operationCount: Int
+}
+
 /// gorush, and the record of the notifications that it accepted.
 extension World {
     func beginPost(_ notifications: [Delivery.Notification], from node: NodeProcess) -> Post {
@@ -65,6 +75,7 @@ extension World {
         let origin = nodes.count > 1 ? " by \(node.name)" : ""
         let list = keys.map { "\(hexString($0.messageID.prefix(4))) device \($0.device)" }.joined(separator: ", ")
         note("post \(post.number)\(origin): \(list)")
+        for key in keys { checkOrder(key, in: post) }
         inFlight[post.number] = post
         if mayRepeat(for: node) { for key in keys { excused[key, default: 0] += 1 } }
         counts.posts += keys.count
@@ -91,6 +102,23 @@ extension World {
                 outcome: .accepted, status: 200, postedTokenCount: post.ids.count,
                 failures: post.dropped.sorted().map { PostResult.Failure(notificationID: post.ids[$0], reason: .queueFull) })
         case .failed: return PostResult(outcome: .failed(retryAfter: nil), reason: "simulated", postedTokenCount: post.ids.count)
+        }
+    }
+
+    /// A device's notifications are posted one at a time, in the order of their acceptance.
+    private func checkOrder(_ key: PushKey, in post: Post) {
+        if post.keys.count(where: { $0.device == key.device }) > 1 { fail("device \(key.device) is in a post twice") }
+        // Another node may give up the device, or be given up, without the answer.
+        let others = inFlight.values.filter { $0.life == post.life && !$0.isHandedOver }
+        if others.contains(where: { $0.keys.contains { $0.device == key.device } }) { fail("two posts to device \(key.device) at once") }
+        guard let device = devices.first(where: { $0.number == key.device }) else { return }
+        waitingPosts[key.device]?.removeAll {
+            accepted[PushKey(messageID: $0.messageID, device: key.device), default: 0] > 0 || $0.end < scheduler.now
+                || $0.operationCount != device.operations.count
+        }
+        let asked = requests.values.filter { $0.messageID == key.messageID && $0.devices.contains { $0 === device } }.map(\.time).min()
+        if let asked, let first = waitingPosts[key.device]?.first(where: { $0.time < asked && $0.messageID != key.messageID }) {
+            fail("\(device.name) is notified of \(hexString(key.messageID.prefix(4))) before \(hexString(first.messageID.prefix(4)))")
         }
     }
 

@@ -104,6 +104,8 @@ final class World: @unchecked Sendable {
     /// Posts whose acceptance was answered in the present runs of the nodes.
     var unrecorded: [(key: PushKey, life: Int, time: Int64)] = []
     var postCount = 0
+    /// By device.
+    var waitingPosts: [Int: [WaitingPost]] = [:]
 
     init(_ options: Options, in folder: String, sodium: Sodium) {
         self.sodium = sodium
