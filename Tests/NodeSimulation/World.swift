@@ -156,6 +156,9 @@ final class World: @unchecked Sendable {
         began(.gorush)
         gorushFault = .down
         requestAll()
+        // Others behind them, so that their order matters.
+        scheduler.run(until: scheduler.now + Duration.seconds(20).nanoseconds)
+        requestAll()
         scheduler.run(until: scheduler.now + Duration.seconds(125).nanoseconds)
         endTroubles()
         for node in nodes where nodes.count == 1 || chance(0.7) {
