@@ -52,7 +52,8 @@ def compiler_options():
     with open(f"{BUILD}.yaml", encoding="utf-8") as manifest:
         text = manifest.read()
     clang = set(re.findall(r'"(-fmodule-map-file=[^"]+)"', text)) | {"-I" + folder for folder in re.findall(r'"-Xcc","-I","-Xcc","([^"]+)"', text)}
-    return ["-I", f"{BUILD}/Modules", "-module-cache-path", f"{BUILD}/ModuleCache", *(word for one in sorted(clang) for word in ("-Xcc", one))]
+    # A cache of its own: the build's has the same modules, by a path without the link in `BUILD`, and the compiler takes those for others.
+    return ["-I", f"{BUILD}/Modules", "-module-cache-path", ".build/api/ModuleCache", *(word for one in sorted(clang) for word in ("-Xcc", one))]
 
 
 def extract_symbols(module, folder, options):
