@@ -452,6 +452,20 @@ struct SessionHTTPTests {
         }
     }
 
+    @Test func aMessageWhoseRowsCannotBeReadWaitsForTheStore() async throws {
+        let faults = StoreFaults(in: fixture.folder.path)
+        let (account, device, log) = (try SessionAccount.sessionID(), SessionDevice(), LoggedCounts())
+        try await fixture.withNode(logger: Logger(label: "test") { _ in log }) { node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            // It is left to the commits one by one, which fail as well.
+            faults.add(.code(13), to: [.read, .write])
+            await fixture.monitor.take([message(for: account)])
+            try await eventually { !log["failed to store messages of storage servers"].isEmpty }
+            faults.clear()
+            try await eventually { fixture.gorush.tokens == [device.token] }
+        }
+    }
+
     @Test func aMessageThatCannotBeStoredIsGivenUpAndOthersAreNot() async throws {
         let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode { node async throws in
