@@ -37,7 +37,8 @@ struct AdminRecoveryTests {
         let arguments = ["admin"] + command + [folder.path + "/file", "--data", node.data, "--identity", node.server.path]
         // It is suspended as soon as it begins to write, unless it was faster.
         for _ in 0..<20 {
-            let child = try ChildProcess(arguments)
+            // Tests that a script starts in the background inherit ignored signals, and the command leaves those ignored.
+            let child = try ChildProcess(arguments, shell: #"exec env --default-signal=INT,HUP "$0" "$@""#)
             while access(folder.path + "/file.partial", F_OK) != 0, child.isRunning {}
             child.send(SIGSTOP)
             child.send(signal)
