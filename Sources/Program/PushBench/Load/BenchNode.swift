@@ -5,6 +5,7 @@ import NodeAssembly
 import PushNode
 import StatusServer
 import Storage
+import StoreSQLite
 import Synchronization
 import ServiceLifecycle
 import StatusProtocol
@@ -66,7 +67,11 @@ struct BenchNode: Sendable {
         }
     }
 
-    /// Stores registrations directly in a database, many in a transaction.
+    /// Rows are spread over the indexes, so that a commit changes many pages, however few its rows are.
+    private static let seedChunk = 100_000
+    private static let seedCacheMebibytes = 256
+
+    /// Stores registrations directly in a database, many in a transaction. During a commit those of the next are made.
     ///
     /// - Parameters:
     ///   - clients: registered with version 1.
@@ -80,12 +85,15 @@ struct BenchNode: Sendable {
         let total = clients.count + max(0, count)
         guard total > 0 else { return 0 }
         let store = try NodeAssembly.store(at: location, in: folder, of: identity)
+        try (store as? SQLiteStore)?.setCache(mebibytes: seedCacheMebibytes)
         let server = identity.publicKey
+        let registrations = Registrations(store.sealer)
         var byteCount = 0
-        for start in stride(from: 0, to: total, by: 10_000) {
+        var underWay: Task<[Result<Bool, StoreError>], Never>?
+        for start in stride(from: 0, to: total, by: seedChunk) {
             progress(Double(start) / Double(total))
             let cores = ProcessInfo.processInfo.activeProcessorCount
-            let records = await makeInParallel(min(10_000, total - start), cores: cores) { offset in
+            let records = await makeInParallel(min(seedChunk, total - start), cores: cores) { offset in
                 guard start + offset < clients.count else { return BenchClient.strangersRecord() }
                 let client = clients[start + offset]
                 var registration = client.registration(version: 1, server: server)
@@ -98,8 +106,10 @@ struct BenchNode: Sendable {
             byteCount += records.reduce(0) { sum, record in
                 sum + (record.registration?.count ?? 0) + record.key.keyHash.bytes.count + record.key.installationID.bytes.count
             }
-            for result in await store.commitEach(records.map(Registrations(store.sealer).merge)) { _ = try result.get() }
+            for result in await underWay?.value ?? [] { _ = try result.get() }
+            underWay = Task { await store.commitEach(records.map(registrations.merge)) }
         }
+        for result in await underWay?.value ?? [] { _ = try result.get() }
         try store.close()
         return byteCount
     }
