@@ -33,6 +33,17 @@ struct LineReaderTests {
         #expect(try lines(of: "a\n\(long)\nb\n\(long)", limit: 200_000) == ["a", long, "b", long])
     }
 
+    @Test func readPartIsKnownForFiles() throws {
+        let reader = try LineReader(try file(String(repeating: "x\n", count: 100_000)), maximumLineByteCount: 5)
+        #expect(reader.share == 0)
+        _ = try reader.next()
+        // One read of 64 KiB.
+        #expect(reader.share == 0.32768)
+        while try reader.next() != nil {}
+        #expect(reader.share == 1)
+        #expect(try LineReader("/dev/null", maximumLineByteCount: 5).share == nil)
+    }
+
     @Test func longerLinesAreRefused() throws {
         for content in ["four\n", "four", "one\nfour\nsix", String(repeating: "x", count: 1 << 20)] {
             let error = #expect(throws: LineReader.Failure.self) { try lines(of: content, limit: 3) }

@@ -110,7 +110,9 @@ extension Admin.Registrations {
             let store = try openStore(unsealing: true)
             // On a read-only file system there can be no record, and the data is to be saved.
             let count = try await audited(.registrationsExport, isRecordRequired: !DataFolder.isReadOnly(folder)) {
-                var writer = try RegistrationsFileWriter(file, identity: identity)
+                let progress = ProgressBar()
+                defer { progress.clear() }
+                var writer = try RegistrationsFileWriter(file, identity: identity) { progress.show(rows: $0) }
                 for lines in ProtocolLines.all where filter.platform == nil || !lines.hasSeveralPlatforms {
                     try lines.export(store, filter.filter, &writer)
                 }
@@ -143,9 +145,14 @@ extension Admin.Registrations {
             let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
             let target = try ImportTarget(folder: folder, at: admin.location(), identity)
             try await audited(.registrationsImport) {
+                let progress = ProgressBar()
+                defer { progress.clear() }
                 do {
                     var reader = try RegistrationsFileReader(file, identity: identity)
-                    while let entry = try reader.next() { try await target.merge(entry) }
+                    while let entry = try reader.next() {
+                        try await target.merge(entry)
+                        progress.show(rows: reader.count, reader.share)
+                    }
                 } catch {
                     // The part of the file before the damage is kept.
                     try await target.finish()

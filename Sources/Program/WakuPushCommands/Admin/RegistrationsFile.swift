@@ -62,11 +62,14 @@ struct RegistrationsFileWriter {
     private let key: SymmetricKey
     private let id = hexString(randomBytes(16))
     private(set) var count = 0
+    private let progress: (Int) -> Void
     /// Kept apart from the errors of the store, which reads the rows: a full disk under the file is not one.
     private var failure: (any Error)?
 
+    /// - Parameter progress: called with the number of records after each.
     /// - Throws: `StoreError` when the file exists already or can't be created, ``CommandFailure`` when the disk is full.
-    init(_ path: String, identity: PrivateKey) throws {
+    init(_ path: String, identity: PrivateKey, progress: @escaping (Int) -> Void = { _ in }) throws {
+        self.progress = progress
         key = RegistrationsFile.key(of: identity)
         file = try UnfinishedFile("registrations file", at: path)
         output = FileHandle(fileDescriptor: open(file.partialPath, O_WRONLY | O_CLOEXEC | O_NOFOLLOW), closeOnDealloc: true)
@@ -82,6 +85,7 @@ struct RegistrationsFileWriter {
         do {
             try seal(try line())
             count += 1
+            progress(count)
         } catch {
             failure = error
         }
@@ -116,7 +120,7 @@ struct RegistrationsFileReader {
     private let owner: PublicKey
     private let file: String
     private let lines: LineReader
-    private var count = 0
+    private(set) var count = 0
 
     init(_ path: String, identity: PrivateKey) throws(CommandFailure) {
         let (lines, line) = try Self.reading(path) { () throws(LineReader.Failure) in
@@ -132,6 +136,9 @@ struct RegistrationsFileReader {
         owner = identity.publicKey
         file = header.file
     }
+
+    /// The part of the file that was read; nil if its size is not known.
+    var share: Double? { lines.share }
 
     private static func reading<R>(_ path: String, _ body: () throws(LineReader.Failure) -> R) throws(CommandFailure) -> R {
         do {

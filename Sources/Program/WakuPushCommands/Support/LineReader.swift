@@ -11,6 +11,9 @@ final class LineReader {
 
     private let descriptor: Int32
     private let maximumLineByteCount: Int
+    /// nil for a pipe.
+    private let fileByteCount: Int?
+    private var readByteCount = 0
     private var buffer: ArraySlice<UInt8> = []
     private var isAtEnd = false
 
@@ -21,7 +24,12 @@ final class LineReader {
         self.maximumLineByteCount = maximumLineByteCount
         descriptor = path == "-" ? fcntl(0, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Self.unreadable }
+        var file = stat()
+        fileByteCount = fstat(descriptor, &file) == 0 && file.st_size > 0 ? Int(file.st_size) : nil
     }
+
+    /// The part of the file that was read; nil if its size is not known.
+    var share: Double? { fileByteCount.map { Double(readByteCount) / Double($0) } }
 
     deinit {
         if descriptor >= 0 { close(descriptor) }
@@ -58,6 +66,7 @@ final class LineReader {
         repeat { count = Foundation.read(descriptor, &chunk, Self.chunk) } while count < 0 && errno == EINTR
         guard count >= 0 else { throw Self.unreadable }
         isAtEnd = count == 0
+        readByteCount += count
         // Moves the unread part to the front, so that lines already returned use no memory.
         buffer = ArraySlice(Array(buffer) + chunk.prefix(count))
     }

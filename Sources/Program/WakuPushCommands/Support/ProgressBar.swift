@@ -9,11 +9,17 @@ package final class ProgressBar: Sendable {
 
     package init() {}
 
-    /// - Parameter share: the completed part of it, 0 to 1.
-    package func show(_ text: String, _ share: Double) {
+    /// - Parameter share: the completed part of it, 0 to 1; nil if that is not known.
+    package func show(_ text: String, _ share: Double?) {
+        guard let share else { return write(text) }
         let done = Int(min(max(share, 0), 1) * Double(Self.width))
         let bar = String(repeating: "#", count: done) + String(repeating: ".", count: Self.width - done)
         write("[\(bar)] \(text)")
+    }
+
+    /// Shows every thousandth row.
+    func show(rows count: Int, _ share: Double? = nil) {
+        if count.isMultiple(of: 1000) { show("\(count) registrations", share) }
     }
 
     package func clear() {
