@@ -12,6 +12,7 @@ package final class CurlClient: Sendable {
 
     private let mailbox: CurlMailbox
     private let lastID = Atomic<UInt64>(0)
+    private let lastCertificateEnd = Mutex<Int?>(nil)
 
     package init(configuration: CurlConfiguration = CurlConfiguration()) {
         precondition(Self.isLibraryInitialized, "libcurl has no memory for its global state")
@@ -32,6 +33,9 @@ package final class CurlClient: Sendable {
         mailbox.close()
     }
 
+    /// The latest ``HTTPResponse/certificateEnd``; nil before a response has one.
+    package var certificateEnd: Int? { lastCertificateEnd.withLock { $0 } }
+
     /// Sends a request. Any status is a response, not an error. Cancelling the task closes the transfer's connection.
     package func send(_ request: HTTPRequest) async throws(HTTPError) -> HTTPResponse {
         // A transfer that fails immediately could end before its cancellation arrives.
@@ -46,6 +50,8 @@ package final class CurlClient: Sendable {
         } onCancel: {
             mailbox.post(.cancel(id))
         }
-        return try result.get()
+        let response = try result.get()
+        if let end = response.certificateEnd { lastCertificateEnd.withLock { $0 = end } }
+        return response
     }
 }

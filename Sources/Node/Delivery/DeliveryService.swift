@@ -355,7 +355,9 @@ package final class DeliveryService: Sendable {
     /// The state of each gorush, including the number of its waiting notifications.
     package var endpoints: [EndpointState] {
         let now = steadyNow
-        return zip(routing.rules, table.withLock { $0.states(routing.rules, now: now) }).filter { !$0.0.acceptsNothing }.map(\.1)
+        var states = table.withLock { $0.states(routing.rules, now: now) }
+        for index in states.indices { states[index].certificateEnd = gorush[index].posting.certificateEnd }
+        return zip(routing.rules, states).filter { !$0.0.acceptsNothing }.map(\.1)
     }
 
     /// The breaker of the endpoint in the worst state.

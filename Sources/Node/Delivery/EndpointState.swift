@@ -14,6 +14,8 @@ package struct EndpointState: Sendable {
     package let failure: String
     /// Why the health check at the start failed; nil once gorush has answered it or a post.
     var healthFailure: String?
+    /// See ``NotificationPosting/certificateEnd``.
+    package var certificateEnd: Int?
 
     /// The reason why notifications can't be delivered; nil when they can. After a failure, an endpoint counts as available once its pause is over
     /// and no notifications wait.

@@ -7,12 +7,17 @@ package protocol NotificationPosting: Sendable {
     /// Checks the server's health. Returns the reason for a failure; nil when it is healthy.
     func healthFailure() async -> String?
 
+    /// When the server's certificate expires, in seconds since 1970; nil without TLS, and before the first response.
+    var certificateEnd: Int? { get }
+
     /// See `NotificationFormat.showsRepetitionOnce`.
     func showsRepetitionOnce(_ notification: Notification) -> Bool
 }
 
 extension NotificationPosting {
     package func healthFailure() async -> String? { nil }
+
+    package var certificateEnd: Int? { nil }
 
     /// Uses the format without operator settings.
     package func showsRepetitionOnce(_ notification: Notification) -> Bool { NotificationFormat().showsRepetitionOnce(notification) }

@@ -3,7 +3,8 @@ extension MetricGroup {
     package static let delivery = MetricGroup(
         metrics: [
             .notificationsQueued, .notificationsEnded, .notificationsRetried, .notificationsUncounted, .posts, .postTime, .breaker,
-            .breakerOpened, .slow, .slowed, .postsUnanswered, .postsUnansweredAge, .batchLimit, .outbox, .outboxAge,
+            .breakerOpened, .slow, .slowed, .postsUnanswered, .postsUnansweredAge, .batchLimit, .certificateEnd, .outbox,
+            .outboxAge,
         ],
         counters: [
             .notificationQueued, .notificationAccepted, .notificationRefused, .notificationExpired, .notificationUnroutable,
@@ -43,6 +44,9 @@ extension Metric {
     package static let batchLimit = Metric(
         "waku_push_gorush_batch_limit", EndpointLabel.self,
         help: "Maximum size of the next post to a gorush, adapted to its speed.")
+    package static let certificateEnd = Metric(
+        "waku_push_gorush_certificate_expiry_timestamp_seconds", EndpointLabel.self,
+        help: "When the certificate of a gorush, or of the proxy before it, expires, as of its latest connection; NaN without TLS.")
     package static let outbox = Metric("waku_push_outbox_notifications", help: "Notifications that wait for gorush.")
     package static let outboxAge = Metric(
         "waku_push_outbox_oldest_age_seconds",

@@ -26,12 +26,14 @@ struct CurlClientTLSTests {
         var configuration = CurlConfiguration(trust: .file(path: server.authority))
         let client = CurlClient(configuration: configuration)
         #expect(try await client.send(longTimeoutRequest(url: server.url)).certificateEnd == nil)
+        #expect(client.certificateEnd == nil)
         configuration.readsCertificates = true
         let reading = CurlClient(configuration: configuration)
         for _ in 0..<2 {
             let end = try #require(try await reading.send(longTimeoutRequest(url: server.url)).certificateEnd)
             let days = (Double(end) - Date().timeIntervalSince1970) / 86_400
             #expect(days > 1.9 && days <= 2)
+            #expect(reading.certificateEnd == end)
         }
     }
 

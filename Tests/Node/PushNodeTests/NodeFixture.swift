@@ -28,6 +28,8 @@ final class ScriptedGorush: NotificationPosting {
     }
 
     private let state = Mutex(State())
+    /// 2100-01-01.
+    let certificateEnd: Int? = 4_102_444_800
 
     func answer(_ outcome: PostOutcome, verdict: TokenVerdict? = nil) {
         state.withLock { state in

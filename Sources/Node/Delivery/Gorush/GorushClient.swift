@@ -84,6 +84,8 @@ package struct GorushClient: Sendable {
         }
     }
 
+    package var certificateEnd: Int? { client.certificateEnd }
+
     /// See ``NotificationFormat/showsRepetitionOnce(_:)``.
     package func showsRepetitionOnce(_ notification: Notification) -> Bool { format.showsRepetitionOnce(notification) }
 

@@ -61,6 +61,7 @@ struct NodeGauges: Sendable {
             registry.set(.postsUnanswered, endpoint, to: Double(state.unanswered.count))
             registry.set(.postsUnansweredAge, endpoint, to: state.unanswered.age.seconds)
             registry.set(.batchLimit, endpoint, to: Double(state.batchLimit))
+            registry.set(.certificateEnd, endpoint, to: state.certificateEnd.map(Double.init))
         }
         if let figures = path.delivery.webPushFigures {
             registry.set(.webPushOrigins, WebPushOriginLabel.posting, to: Double(figures.postingCount))

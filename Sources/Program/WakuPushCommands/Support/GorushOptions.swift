@@ -201,9 +201,7 @@ struct GorushSettings {
     ///
     /// - Throws: ``CommandFailure`` for credentials that can't be read.
     func inspect() async throws(CommandFailure) -> AdminAPI.InspectedGorush {
-        var configuration = try curlConfiguration()
-        configuration.readsCertificates = true
-        let client = CurlClient(configuration: configuration)
+        let client = CurlClient(configuration: try curlConfiguration())
         do throws(GorushError) {
             return AdminAPI.InspectedGorush(rule, try await GorushInspection(client: client, url: url))
         } catch {
@@ -224,6 +222,7 @@ struct GorushSettings {
         // A post that waits for a connection would count as unanswered.
         configuration.maximumConnectionsPerHost = max(configuration.maximumConnectionsPerHost, connections)
         configuration.trust = try trust()
+        configuration.readsCertificates = true
         configuration.credentials = try credentials()
         for header in headers { configuration.headers.append(try Self.header(header, of: rule.name)) }
         return configuration

@@ -86,6 +86,7 @@ struct MetricsFlowTests {
             #expect(scrape[.registrations, "protocol=\"status\",platform=\"apn\",state=\"registered\""] == 1)
             #expect(scrape[.registrations, "protocol=\"status\",platform=\"none\",state=\"unregistered\""] == 0)
             #expect(scrape[.breaker, "endpoint=\"1\",state=\"closed\""] == 1)
+            #expect(scrape[.certificateEnd, "endpoint=\"1\""] == 4_102_444_800)
             #expect(scrape[.ready] == 1)
             #expect((scrape[.residentMemory] ?? 0) > 1_000_000)
             #expect(abs((scrape[.startTime] ?? 0) - Date().timeIntervalSince1970) < 3600)
