@@ -1,4 +1,4 @@
-// A correct program. The thread sanitizer reports a race in it, unless mutex-edges.c is preloaded.
+// A correct program. The thread sanitizer reports a race in it, unless runtime-edges.c is preloaded.
 import Dispatch
 import Synchronization
 

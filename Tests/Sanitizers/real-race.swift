@@ -1,4 +1,4 @@
-// A wrong program: one of the threads forgets the lock. The thread sanitizer reports the race, with mutex-edges.c preloaded too.
+// A wrong program: one of the threads forgets the lock. The thread sanitizer reports the race, with runtime-edges.c preloaded too.
 import Dispatch
 import Synchronization
 

@@ -107,16 +107,17 @@ struct ClientProcessTests {
     @Test func startsWithinASecond() async throws {
         let daemon = try await node.start()
         #expect(try await register(daemon.relayURL).status == 0)
+        let limit = Duration.seconds(1) * TestTimeout.factor
         var fastest = Duration.seconds(1000)
         // Other tests take the processor meanwhile.
-        for _ in 0..<5 where fastest >= .seconds(1) {
+        for _ in 0..<5 where fastest >= limit {
             let began = ContinuousClock.now
             let running = try runClient(daemon.relayURL, "bob")
             _ = try await running.waitFor("started")
             fastest = min(fastest, ContinuousClock.now - began)
             await running.kill()
         }
-        #expect(fastest < .seconds(1))
+        #expect(fastest < limit)
         #expect(await daemon.stop().status == 0)
     }
 
