@@ -1,5 +1,6 @@
 import Core
 import CCurl
+import Foundation
 
 extension CurlHandle {
     /// Applies the settings for all requests of a client.
@@ -13,6 +14,7 @@ extension CurlHandle {
         set(CURLOPT_FOLLOWLOCATION, 0)
         set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1)
         set(CURLOPT_TCP_KEEPALIVE, 1)
+        set(CURLOPT_NOPROXY, Self.hostsWithoutProxy)
         // A proxy's headers to CONNECT are not part of the response.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         try set(CURLOPT_USERAGENT, checked: configuration.userAgent)
@@ -44,6 +46,15 @@ extension CurlHandle {
             try set(CURLOPT_XOAUTH2_BEARER, checked: token)
         }
     }
+
+    /// Hosts that are connected to without the proxy of the environment: its own list, which this one replaces, and this machine. A proxy that runs
+    /// elsewhere can't reach a gorush or a Waku node here, and would see the device tokens of the posts.
+    private static let hostsWithoutProxy: String = {
+        let environment = ProcessInfo.processInfo.environment
+        let listed = environment["no_proxy"] ?? environment["NO_PROXY"] ?? ""
+        // "*" stands for all hosts only if nothing follows it.
+        return listed == "*" ? listed : listed + ",localhost,127.0.0.0/8,::1"
+    }()
 
     /// Applies the settings of one request.
     func configure(_ request: HTTPRequest, extraHeaders: [(name: String, value: String)]) throws(HTTPError) {

@@ -57,6 +57,33 @@ struct ServeEnvironmentTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/other"))
     }
 
+    /// A proxy would see device tokens of posts to a gorush on this machine, which it can't reach.
+    @Test func aProxyIsNotUsedForThisMachine() async throws {
+        let (proxy, gorush) = (try RawHTTPServer { _ in .status(200, body: "{}") }, try RawHTTPServer { _ in .status(200, body: "{}") })
+        defer {
+            proxy.stop()
+            gorush.stop()
+        }
+        let token = folder.path + "/token"
+        try Data("1a2b3c".utf8).write(to: URL(fileURLWithPath: token))
+        func push(_ url: String, _ environment: [String: String]) async throws -> Int32 {
+            let push = ["admin", "test-push", "--token-file", token, "--platform", "firebase", "--data", folder.path + "/data"]
+            return try await run(push + ["--gorush", url], environment: environment).status
+        }
+        let local = ["http://127.0.0.1:\(gorush.port)", "http://localhost:\(gorush.port)"]
+        for environment in [["http_proxy": proxy.url], ["all_proxy": proxy.url, "no_proxy": "other.invalid"]] {
+            for url in local { #expect(try await push(url, environment) == 0) }
+            #expect(try await push("http://gorush.invalid", environment) == 0)
+        }
+        #expect(gorush.requests.count == 4)
+        let lines = proxy.requests.map { $0.head.prefix { $0 != "\r\n" } }
+        #expect(lines == Array(repeating: "POST http://gorush.invalid/api/push HTTP/1.1", count: 2))
+        for list in ["*", "gorush.invalid"] {
+            #expect(try await push("http://gorush.invalid", ["http_proxy": proxy.url, "no_proxy": list]) == 2)
+        }
+        #expect(proxy.requests.count == 2)
+    }
+
     /// The log line of the start. The relay may have logged others before.
     private func startRecord(in log: String) -> StartRecord? {
         log.split(separator: "\n").lazy.compactMap { try? JSONDecoder().decode(StartRecord.self, from: Data($0.utf8)) }.first
