@@ -94,6 +94,7 @@ package struct GorushClient: Sendable {
     /// | status | meaning | outcome |
     /// |---|---|---|
     /// | 2xx | the batch was accepted | accepted |
+    /// | 2xx with a web page | a login page, or another server | failed, misconfigured |
     /// | 400 | invalid JSON, or over `core.max_notification` | refused |
     /// | 413, 422 | the batch is too long, or a proxy rejects its content | refused |
     /// | 408, 425, 429 | overloaded, or too early | failed, with Retry-After |
@@ -114,6 +115,9 @@ package struct GorushClient: Sendable {
         var outcome = PostOutcome.failed(retryAfter: nil)
         var isOperatorsMistake = false
         switch response.status {
+        case 200..<300 where GorushReply.isWebPage(response.body):
+            reason += " with a web page: there is no gorush at this URL: check --gorush"
+            isOperatorsMistake = true
         case 200..<300:
             return PostResult(acceptedBy: GorushReply(parsing: response.body), status: response.status, push, tokenCount: tokenCount)
         case 400, 413, 422:

@@ -113,7 +113,7 @@ package struct GorushInspection: Codable, Sendable {
         do throws(HTTPError) {
             let answer = try await client.send(request)
             switch answer.status {
-            case 200..<300: return .understood
+            case 200..<300: return GorushReply.isWebPage(answer.body) ? .otherServer : .understood
             case 400:
                 let text = String(decoding: answer.body.prefix(1000), as: UTF8.self).lowercased()
                 return text.contains("notifications field") ? .understood : .otherServer

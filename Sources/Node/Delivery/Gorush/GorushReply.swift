@@ -17,6 +17,11 @@ package struct GorushReply: Sendable {
     package let counts: Int?
     package let failures: [GorushFailure]
 
+    /// Whether the body is HTML or XML, which gorush never sends.
+    static func isWebPage(_ body: [UInt8]) -> Bool {
+        body.first { !" \t\r\n".utf8.contains($0) } == UInt8(ascii: "<")
+    }
+
     package init(parsing bytes: [UInt8]) {
         // Each value except the first follows one of these characters, or begins with one.
         let valueCount = bytes.count { $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "[") || $0 == UInt8(ascii: "{") }

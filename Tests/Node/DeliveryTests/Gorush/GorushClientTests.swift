@@ -113,6 +113,14 @@ struct GorushClientTests {
         #expect(result.ignoredTokenCount == 0)
     }
 
+    /// A login page, or a server that answers any request: nothing is lost while the operator corrects the URL.
+    @Test(arguments: ["<!DOCTYPE html><title>Sign in</title>", "\r\n <html>"]) func aWebPageIsNoAcceptance(body: String) async throws {
+        let result = try await post([Sample.notification()], .status(200, body: body))
+        #expect(result.outcome == .failed(retryAfter: nil))
+        #expect(result.reason == "status 200 with a web page: there is no gorush at this URL: check --gorush")
+        #expect(result.isOperatorsMistake)
+    }
+
     @Test(
         "The status counts although the reply breaks off, does not end or is too long",
         arguments: [("200 OK", PostOutcome.accepted), ("400 Bad Request", .refused), ("503 Unavailable", .unclear(retryAfter: nil))])

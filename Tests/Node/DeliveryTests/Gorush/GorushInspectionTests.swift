@@ -70,6 +70,13 @@ struct GorushInspectionTests {
         #expect(found.configuration == nil)
     }
 
+    @Test func aWebPageForEveryRequest() async throws {
+        let (found, _) = try await inspect { _ in .status(200, body: "\n<!DOCTYPE html><title>Sign in</title>") }
+        #expect(found.dryPost == .otherServer)
+        let (lenient, _) = try await inspect { _ in .status(200, body: "{}") }
+        #expect(lenient.dryPost == .understood)
+    }
+
     @Test func nobodyThere() async throws {
         let found = try await GorushInspection(client: CurlClient(), url: "http://127.0.0.1:\(try freePort())")
         #expect(found.healthStatus == nil)
