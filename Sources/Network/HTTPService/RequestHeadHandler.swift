@@ -3,8 +3,9 @@ import NIOHTTP1
 
 /// Refuses heads that proxies may read differently, and makes requests of HTTP/1.0 mean what they mean there, before their version is lost.
 ///
-/// - More than one `Host`, none in HTTP/1.1 (RFC 9112 section 3.2), and `Transfer-Encoding` in HTTP/1.0 (section 6.1), are errors as those of the
-///   decoder are: the answer is 400, nothing more is read, and the connection closes.
+/// - More than one `Host`, none in HTTP/1.1 (RFC 9112 section 3.2), and a `Transfer-Encoding` that is not `chunked` or comes with HTTP/1.0
+///   (section 6.1), are errors as those of the decoder are: the answer is 400, nothing more is read, and the connection closes. The decoder takes a
+///   body in another coding for the next request.
 /// - With HTTP/1.0 the connection closes after the response unless the client asks to keep it (RFC 9112 section 9.3), and the client expects no 100
 ///   (RFC 9110 section 10.1.1).
 final class RequestHeadHandler: ChannelInboundHandler, RemovableChannelHandler {
@@ -36,7 +37,7 @@ final class RequestHeadHandler: ChannelInboundHandler, RemovableChannelHandler {
     private static func isAmbiguous(_ head: HTTPRequestHead) -> Bool {
         let hostCount = head.headers["host"].count
         return hostCount > 1 || hostCount == 0 && head.version == .http1_1
-            || head.version == .http1_0 && head.headers.contains(name: "transfer-encoding")
+            || head.headers["transfer-encoding"].contains { head.version == .http1_0 || $0.lowercased() != "chunked" }
     }
 }
 

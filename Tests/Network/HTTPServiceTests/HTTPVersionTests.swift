@@ -32,10 +32,14 @@ struct HTTPVersionTests {
     }
 
     @Test(
-        "Two Host headers, none in HTTP/1.1, and a Transfer-Encoding in HTTP/1.0, are refused, and nothing behind them is read",
+        "Heads that proxies may read differently are refused, and nothing behind them is read",
         arguments: [
             ("1.1", "Host: a\r\nhost: b\r\n", true), ("1.1", "Host: a\r\nTransfer-Encoding: chunked\r\n", false),
             ("1.1", "", true), ("1.0", "Host: a\r\nHost: a\r\n", true), ("1.0", "transfer-encoding: chunked\r\n", true), ("1.0", "", false),
+            ("1.1", "Host: a\r\nTransfer-Encoding:  Chunked\r\n", false), ("1.1", "Host: a\r\nTransfer-Encoding: identity\r\n", true),
+            ("1.1", "Host: a\r\nTransfer-Encoding: chunked;q=1\r\n", true), ("1.1", "Host: a\r\nTransfer-Encoding:\r\n", true),
+            ("1.1", "Host: a\r\nTransfer-Encoding: gzip, chunked\r\n", true),
+            ("1.1", "Host: a\r\nTransfer-Encoding: chunked\t\r\n", true),
         ] as [(String, String, Bool)])
     func refusedHeads(version: String, headers: String, isRefused: Bool) throws {
         let channel = EmbeddedChannel()
