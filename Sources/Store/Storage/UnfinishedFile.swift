@@ -39,8 +39,27 @@ package final class UnfinishedFile: Sendable {
     ///
     /// - Throws: `StoreError` with `cannotCreate`
     package func finish() throws(StoreError) {
-        guard link(partialPath, path) == 0 else { throw Self.failure("\(noun) \(path)", errno) }
+        try finish { link($0, $1) }
+    }
+
+    /// - Parameter link: makes a hard link, like `link(2)`.
+    func finish(link: (String, String) -> Int32) throws(StoreError) {
+        guard link(partialPath, path) == 0 || [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) && moveOverEmptyFile() else {
+            throw Self.failure("\(noun) \(path)", errno)
+        }
         Self.syncFolder(of: path)
+    }
+
+    /// For file systems without hard links, such as FAT and SMB shares: takes the name with an empty file, and replaces that.
+    private func moveOverEmptyFile() -> Bool {
+        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { return false }
+        close(file)
+        guard rename(partialPath, path) != 0 else { return true }
+        let code = errno
+        unlink(path)
+        errno = code
+        return false
     }
 
     deinit {
