@@ -40,6 +40,7 @@ package final class DataFolder: Sendable {
     ///
     /// - Throws: ``StoreError`` with `cannotCreate` or `permission`
     package static func check(_ path: String) throws(StoreError) {
+        guard !path.isEmpty else { throw StoreError(code: .cannotCreate, message: "--data is empty: give the path of a folder") }
         var isDirectory: ObjCBool = false
         if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue {
             throw StoreError(code: .cannotCreate, message: "data folder \(path) is a file: choose another by --data")

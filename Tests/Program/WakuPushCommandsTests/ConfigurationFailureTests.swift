@@ -128,6 +128,7 @@ struct ConfigurationFailureTests {
 
     @Test func warningsDoNotChangeTheExitCode() async throws {
         try write("secret\n", to: folder.path + "/token")
+        try write("# none yet\n", to: folder.path + "/allowed")
         let ended = try await check(
             """
             http: 0.0.0.0:9090
@@ -139,6 +140,7 @@ struct ConfigurationFailureTests {
               installations-by-key: 50
               registration-count: 20
             max-request-age: 50s
+            allow-keys: \(folder.path)/allowed
             """)
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output == "The configuration is valid.\n")
@@ -148,6 +150,7 @@ struct ConfigurationFailureTests {
             "warning: f.yaml:1: --http 0.0.0.0:9090 can be reached from other machines, and no --http-host is given",
             "warning: f.yaml:6: --limit: requests-by-sender (20/s burst 500) never applies, as requests (10/s burst 10) is lower",
             "warning: f.yaml:7: --limit: installations-by-key (50) never applies, as registration-count (20) is lower",
+            "warning: f.yaml:10: the file of --allow-keys lists no key, so that no device may register",
             "warning: a post to gorush may take as long as a notification is kept (--max-request-age)",
         ]
         let lines = lines(ended)

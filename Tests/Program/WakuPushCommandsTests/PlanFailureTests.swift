@@ -68,6 +68,7 @@ struct PlanFailureTests {
     @Test func theDataFolderIsLookedAt() async throws {
         try write("a file", to: folder.path + "/file")
         expect(try await check("--data", folder.path + "/file"), 73, "data folder \(folder.path)/file is a file")
+        expect(try await check("--data", ""), 73, "--data is empty")
         let shared = folder.path + "/shared"
         try FileManager.default.createDirectory(atPath: shared, withIntermediateDirectories: false)
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: shared)

@@ -162,6 +162,9 @@ extension Serve {
             let other = limits.limit.lastIndex { $0.hasPrefix("\(conflict.other)=") }
             warn(ServeOption.place(of: "limit", index: index ?? other ?? 0), "--limit: \(conflict.message)")
         }
+        if plan.configuration.limits.allowed?.isEmpty == true {
+            warn(ServeOption.place(of: "allow-keys"), "the file of --allow-keys lists no key, so that no device may register: add the keys")
+        }
         for settings in plan.gorush where settings.timeout >= plan.configuration.maximumRequestAge {
             warn(
                 settings.place(of: "timeout", option: "gorush-timeout"),

@@ -77,7 +77,7 @@ struct ConfigurationFile {
     /// - Parameter known: the names of the options of serve.
     init(reading path: String, known: Set<String>) throws(CommandFailure) {
         guard let content = FileManager.default.contents(atPath: path) else {
-            throw CommandFailure(.data, "configuration \(path) can't be read: is it there, and may this user read it?")
+            throw CommandFailure(.data, "configuration \(path) can't be read: is it there, a regular file, and may this user read it?")
         }
         guard content.count <= 1 << 20, let text = String(data: content, encoding: .utf8) else {
             throw CommandFailure(.data, "configuration \(path) is not a YAML file in UTF-8 of at most 1 MiB")
