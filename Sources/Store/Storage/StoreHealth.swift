@@ -68,8 +68,9 @@ package struct StoreHealth: Sendable {
         }
     }
 
+    /// Also called when a commit in progress is attempted again.
     package mutating func committing(at now: ContinuousClock.Instant) {
-        committingSince = now
+        committingSince = committingSince ?? now
     }
 
     /// - Parameter failure: nil when the commit succeeded.

@@ -41,6 +41,16 @@ struct StoreHealthTests {
         #expect(health.failure(at: start + .seconds(12)) == nil)
     }
 
+    @Test("A further attempt at a commit does not restart its time")
+    mutating func repeatedAttempt() {
+        health.committing(at: start)
+        health.committing(at: start + .seconds(30))
+        #expect(health.failure(at: start + .seconds(31))?.hasPrefix("the disk has not answered for 31 s") == true)
+        health.committed(nil)
+        health.committing(at: start + .seconds(32))
+        #expect(health.failure(at: start + .seconds(33)) == nil)
+    }
+
     @Test("A failed read is reported until a check succeeds, regardless of commits; checks run at growing intervals")
     mutating func reads() {
         #expect(!health.wantsCheck(at: start + .seconds(10_000)))
