@@ -41,6 +41,19 @@ package enum CommitTest {
         }
     }
 
+    /// Tests whether a node could create its tables now, in a transaction that is rolled back. Blocks.
+    ///
+    /// - Throws: `StoreError`
+    package static func creation(at address: PostgreSQLAddress) throws(StoreError) {
+        let connection = try PostgreSQLConnection.open(address, name: "waku-push creation test")
+        defer { connection.rollBack() }
+        do {
+            _ = try connection.run(["BEGIN", "CREATE TABLE store_migration ()"].map { Statement($0, isPrepared: false) })
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
+    }
+
     /// The server does not notice that nobody waits any more: the session would stay for as long as the standby is away.
     private static func end(_ backendID: Int32, at address: PostgreSQLAddress) {
         let end = Statement("SELECT pg_terminate_backend(\(backendID))", isPrepared: false)

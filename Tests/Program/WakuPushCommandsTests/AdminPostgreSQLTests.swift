@@ -93,7 +93,14 @@ struct AdminPostgreSQLTests {
         #expect(try await database(address)?.contains("intact, all rows decrypted, 3 installations") == true)
         let weak = try await database(address + " options=-csynchronous_commit=off")
         #expect(weak?.contains("fail") == true && weak?.contains("synchronous_commit") == true)
-        #expect(try await database(PostgreSQLServer.shared().makeDatabase())?.contains("none yet") == true)
+        let server = try PostgreSQLServer.shared()
+        let empty = try await server.makeDatabase()
+        #expect(try await database(empty)?.contains("none yet") == true)
+        let role = "guest\(UInt32.random(in: 0...UInt32.max))"
+        try await server.run("CREATE ROLE \(role) LOGIN")
+        let forbidden = try await database(empty.replacingOccurrences(of: "user=postgres", with: "user=\(role)"))
+        #expect(forbidden?.contains("fail") == true && forbidden?.contains("may not use or create tables") == true)
+        #expect(try await database(empty)?.contains("none yet") == true)
     }
 
     @Test(

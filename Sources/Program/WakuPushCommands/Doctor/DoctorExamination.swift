@@ -184,7 +184,13 @@ struct DoctorExamination {
             let inspection = try store.inspect(isUnsealing: key != nil, limit: StoreInspection.sampleSize)
             return try inspected(inspection, in: store)
         } catch {
-            return error.code == .missing ? .missing : .unusable(error.message)
+            guard error.code == .missing else { return .unusable(error.message) }
+            do throws(StoreError) {
+                try CommitTest.creation(at: address)
+                return .missing
+            } catch {
+                return .unusable(error.message)
+            }
         }
     }
 
