@@ -16,19 +16,35 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
     /// The only schema that is used; nil: `search_path` of the connection string or the role applies.
     package private(set) var schema: String?
 
+    /// Keywords of libpq 16 to 18.
+    private static let laterKeywords = [
+        "gssdelegation", "load_balance_hosts", "max_protocol_version", "min_protocol_version", "oauth_client_id", "oauth_issuer",
+        "oauth_scope", "require_auth", "servicefile", "sslcertmode", "sslkeylogfile", "sslnegotiation",
+    ]
+    /// Secrets that libpq does not mark as such, and libpq before 18 does not know.
+    private static let secretKeys: Set = ["scram_client_key", "scram_server_key"]
+
     /// - Throws: `StoreError` with `invalid` when libpq rejects the string or it contains a password; `unavailable` without libpq.
     package init(_ text: String) throws(StoreError) {
         let library = try Self.library()
         var message: UnsafeMutablePointer<CChar>?
         // libpq's message may quote the string, including a password.
         guard let options = library.table.pointee.PQconninfoParse(text, &message) else {
+            let reason = message.map { String(cString: $0) } ?? ""
             library.table.pointee.PQfreemem(message)
+            if let keyword = Self.laterKeywords.first(where: { reason.hasSuffix("\"\($0)\"\n") }) {
+                let version = library.table.pointee.PQlibVersion() / 1_00_00
+                throw StoreError(
+                    code: .invalid,
+                    message: "the store's address has \(keyword)=, which libpq of version \(version) does not know: remove it, or install "
+                        + "a later libpq")
+            }
             throw StoreError(
                 code: .invalid,
                 message: "the store's address is not a connection string of PostgreSQL: give one like postgresql://user@host/database")
         }
         let (values, hasSecret) = library.take(options)
-        guard !hasSecret else {
+        guard !hasSecret, Self.secretKeys.isDisjoint(with: values.keys) else {
             throw StoreError(
                 code: .invalid,
                 message: "the store's address has a password, which others may see: put it into a file of mode 0600, and name that "

@@ -96,12 +96,17 @@ package final class PostgreSQLConnection {
     ///   - resolved: the IP address of that host, if it was given to libpq.
     static func reason(_ message: String, at address: String, resolvedTo resolved: String? = nil) -> String {
         let lines = message.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
-            .filter { !$0.isEmpty && !$0.hasPrefix("Is the server running") }.map { withoutHost($0, address, resolved) }
+            .filter { line in !line.isEmpty && !hints.contains { line.hasPrefix($0) } }.map { withoutHost($0, address, resolved) }
         let reason = lines.joined(separator: "; ")
         if reason.isEmpty { return "it does not answer" }
         if let end = remedies.keys.first(where: reason.hasSuffix), let remedy = remedies[end] { return reason.dropLast(end.count) + remedy }
         return reason.hasSuffix(":") ? reason + " it does not answer" : reason
     }
+
+    /// Beginnings of lines that add nothing to libpq's message.
+    private static let hints = [
+        "Is the server running", "This probably means the server terminated", "before or while processing the request",
+    ]
 
     /// By the ends of messages in which libpq does not say why.
     private static let remedies = [

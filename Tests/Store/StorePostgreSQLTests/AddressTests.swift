@@ -20,12 +20,26 @@ struct AddressTests {
 
     @Test(
         "Addresses that libpq does not accept are refused, and not quoted",
-        arguments: ["postgresql://db.example/push?hunter2", "hunter2", "host=db.example hunter2=1", "postgresql://push:hunter2@[::1"])
+        arguments: [
+            "postgresql://db.example/push?hunter2", "hunter2", "host=db.example hunter2=1", "postgresql://push:hunter2@[::1",
+            "host=db.example scram_client_key=hunter2",
+        ])
     func invalid(text: String) {
         let error = #expect(throws: StoreError.self) { try PostgreSQLAddress(text) }
         #expect(error?.code == .invalid)
         #expect(error?.message.contains("hunter2") == false)
     }
+
+    @Test("A parameter that only later versions of libpq know is named", .enabled(if: isBeforeVersion16))
+    func laterKeyword() {
+        for text in ["postgresql://db.example/push?sslnegotiation=direct", "host=db.example sslnegotiation=direct"] {
+            let error = #expect(throws: StoreError.self) { try PostgreSQLAddress(text) }
+            #expect(error?.code == .invalid)
+            #expect(error?.message.contains("has sslnegotiation=, which libpq of version") == true)
+        }
+    }
+
+    private static let isBeforeVersion16 = (try? PostgreSQLAddress("require_auth=none")) == nil
 
     @Test(
         "It is shown by its hosts and database",
@@ -44,6 +58,10 @@ struct AddressTests {
             ("", "it does not answer"), ("\n", "it does not answer"),
             ("connection to server at db failed: ", "connection to server at db failed: it does not answer"),
             ("connection to a failed: refused\n\tIs it running?\n", "connection to a failed: refused; Is it running?"),
+            (
+                "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally\n"
+                    + "\tbefore or while processing the request.\n", "server closed the connection unexpectedly"
+            ),
             ("a failed: refused\nb failed: \n", "a failed: refused; b failed: it does not answer"),
             (#"connection to server at "z", port 1 failed: refused"#, #"connection to server at "z", port 1 failed: refused"#),
         ])
