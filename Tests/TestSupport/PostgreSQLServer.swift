@@ -129,7 +129,9 @@ package final class PostgreSQLServer: Sendable {
         }
     }
 
+    /// The folder of the server's programs: `WAKU_PUSH_TEST_POSTGRESQL`, or that of the latest version of Debian's packages.
     private static func programs() throws -> String {
+        if let folder = ProcessInfo.processInfo.environment["WAKU_PUSH_TEST_POSTGRESQL"] { return folder }
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib/postgresql")) ?? []
         let folders = versions.compactMap { Int($0) }.sorted(by: >).map { "/usr/lib/postgresql/\($0)/bin" }
         guard let found = folders.first(where: { FileManager.default.isExecutableFile(atPath: $0 + "/initdb") }) else {

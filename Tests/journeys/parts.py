@@ -295,10 +295,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class PostgreSQL:
-    """A server of Debian's package in a folder of its own, on a Unix socket. With `primary` it is that one's synchronous standby."""
+    """A server in a folder of its own, on a Unix socket, of the programs in WAKU_PUSH_TEST_POSTGRESQL or of Debian's package. With `primary` it is that
+    one's synchronous standby."""
 
     def __init__(self, primary=None):
-        self.programs = max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
+        given = os.environ.get("WAKU_PUSH_TEST_POSTGRESQL")
+        self.programs = Path(given) if given else max(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
         # Paths of sockets are short.
         self.folder = Path(tempfile.mkdtemp(prefix="waku-push-pg-", dir="/tmp"))
         self.user = "postgres" if os.getuid() == 0 else None
