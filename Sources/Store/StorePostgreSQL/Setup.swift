@@ -75,6 +75,7 @@ extension PostgreSQLConnection {
             let set = [
                 "statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "idle_session_timeout = 0",
                 "jit = off", "client_min_messages = warning", "quote_all_identifiers = off", "standard_conforming_strings = on",
+                "default_transaction_isolation = 'read committed'",
             ]
             // Version 17 has it.
             first.append(

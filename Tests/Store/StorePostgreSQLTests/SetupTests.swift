@@ -65,6 +65,15 @@ struct SetupTests {
         #expect(try again.read(Counters.value(1)) == 0)
     }
 
+    @Test("Each session is at read committed: at the role's serializable, nodes that start at the same time would fail")
+    func isolation() throws {
+        let server = try PostgreSQLServer.shared()
+        let address = try PostgreSQLAddress(server.address + " options=-cdefault_transaction_isolation=serializable")
+        let shown = try PostgreSQLConnection.open(address, name: "test").run(
+            Statement("SELECT current_setting('transaction_isolation')", isPrepared: false))
+        #expect(shown.rows.first?.values == [.text("read committed")])
+    }
+
     @Test("A role without permission to create tables is refused")
     func permission() throws {
         let fixture = try StoreFixture()
