@@ -60,7 +60,8 @@ extension CurlHandle {
     func configure(_ request: HTTPRequest, extraHeaders: [(name: String, value: String)]) throws(HTTPError) {
         try setURL(request.url)
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(request.connectTimeout.wholeMilliseconds))
-        try setMethod(request.method, body: request.body)
+        try setMethod(request.method, body: request.body, isRepeatable: request.isRepeatable)
+        if !request.isRepeatable { set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1)) }
         // Without these libcurl would wait a second for "100 Continue" and label every body as a form.
         addHeader("Expect:")
         if request.body != nil { addHeader("Content-Type:") }
@@ -77,7 +78,7 @@ extension CurlHandle {
         set(CURLOPT_URL, url)
     }
 
-    private func setMethod(_ method: String, body: [UInt8]?) throws(HTTPError) {
+    private func setMethod(_ method: String, body: [UInt8]?, isRepeatable: Bool) throws(HTTPError) {
         guard !method.isEmpty, method.utf8.allSatisfy(Self.isTokenByte) else { throw HTTPError(.other, "not an HTTP method") }
         switch (method, body) {
         case ("GET", nil): set(CURLOPT_HTTPGET, 1)
@@ -85,7 +86,7 @@ extension CurlHandle {
         case (_, nil) where method != "POST": set(CURLOPT_CUSTOMREQUEST, method)
         default:
             set(CURLOPT_POST, 1)
-            setBody(body ?? [])
+            if isRepeatable { setBody(body ?? []) } else { set(CURLOPT_POSTFIELDSIZE, body?.count ?? 0) }
             if method != "POST" { set(CURLOPT_CUSTOMREQUEST, method) }
         }
     }

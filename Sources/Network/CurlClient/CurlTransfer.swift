@@ -16,6 +16,8 @@ final class CurlTransfer {
     private var headerByteCount = 0
     private var headerCount = 0
     private var body: [UInt8] = []
+    /// The part of the request's body that libcurl has read, if it reads it by a callback.
+    private var sentByteCount = 0
     private var isTooLarge = false
     /// The body is longer than the part that was received: see ``HTTPRequest/cutsLongResponses``.
     private var isCut = false
@@ -61,6 +63,14 @@ final class CurlTransfer {
             waku_curl_set_opensocket(handle.pointer) { context, _, address in
                 guard let context, let address else { return waku_curl_socket_bad }
                 return CurlTransfer.from(context: context).openSocket(address)
+            }
+        }
+        if !task.request.isRepeatable {
+            // Without a CURLOPT_SEEKFUNCTION, libcurl can't begin the body again.
+            handle.set(CURLOPT_READDATA, context)
+            handle.set(CURLOPT_READFUNCTION) { buffer, _, count, context in
+                guard let buffer, let context else { return 0 }
+                return CurlTransfer.from(context: context).sendBody(into: UnsafeMutableRawBufferPointer(start: buffer, count: count))
             }
         }
         // Returning another count ends the transfer.
@@ -115,6 +125,14 @@ final class CurlTransfer {
             return waku_curl_socket_bad
         }
         return socket(address.pointee.family, address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue), address.pointee.protocol)
+    }
+
+    /// - Returns: the number of bytes; 0 at the end.
+    private func sendBody(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        let part = (task.request.body ?? []).dropFirst(sentByteCount).prefix(buffer.count)
+        buffer.copyBytes(from: part)
+        sentByteCount += part.count
+        return part.count
     }
 
     private func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Bool {

@@ -17,7 +17,8 @@ extension HTTPError {
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR,
             CURLE_SSL_CLIENTCERT, CURLE_SSL_INVALIDCERTSTATUS, CURLE_USE_SSL_FAILED, CURLE_SSL_ENGINE_INITFAILED:
             self.init(.tls, Self.phrase("no trusted connection", detail))
-        case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_HTTP2, CURLE_HTTP2_STREAM:
+        case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_HTTP2, CURLE_HTTP2_STREAM,
+            CURLE_SEND_FAIL_REWIND:
             self.init(.interrupted, "the connection broke")
         case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED:
             self.init(.badURL, "not an absolute http or https URL without credentials")

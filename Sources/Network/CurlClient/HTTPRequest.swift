@@ -22,6 +22,10 @@ package struct HTTPRequest: Sendable, CustomStringConvertible, CustomReflectable
     /// Whether the origin is known to have answered before, maybe another process. Its new connections then have an allowance of their own: see
     /// ``ConnectionPace``.
     package var hasAnswered = false
+    /// Whether libcurl may send the body again when a reused connection ends before the response, as a server's idle time-out does; the server may have
+    /// processed the request. Otherwise that is an error, ``HTTPError/Code/interrupted``, and the request is sent by HTTP/1.1: in HTTP/2, a server that
+    /// ends a connection refuses the requests that it has not begun, which have to be sent again.
+    package var isRepeatable = true
 
     package init(
         method: String = "GET", url: String, headers: [(name: String, value: String)] = [], body: [UInt8]? = nil,

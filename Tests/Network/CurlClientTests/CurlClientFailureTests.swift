@@ -76,6 +76,40 @@ struct CurlClientFailureTests {
         #expect(try await failure(of: longTimeoutRequest(url: "http://gorush.invalid/")).code == .resolve)
     }
 
+    @Test("A body is sent again over another connection only if the request is repeatable", arguments: [true, false])
+    func reusedConnectionEnds(isRepeatable: Bool) async throws {
+        let server = try RawHTTPServer { $0.connection == 0 && $0.body == [2] ? .last([]) : .status(200) }
+        defer { server.stop() }
+        let client = CurlClient(configuration: CurlConfiguration())
+        var request = longTimeoutRequest(url: server.url)
+        (request.method, request.isRepeatable) = ("POST", isRepeatable)
+        for number in [1, 2] as [UInt8] {
+            request.body = [number]
+            if number == 1 || isRepeatable {
+                #expect(try await client.send(request).status == 200)
+            } else {
+                #expect(try await failure(of: request, client: client).code == .interrupted)
+            }
+        }
+        #expect(server.requests.map(\.body) == (isRepeatable ? [[1], [2], [2]] : [[1], [2]]))
+        #expect(server.requests[1].connection == 0)
+    }
+
+    @Test("A body of several reads arrives complete, also on a reused connection")
+    func unrepeatableBody() async throws {
+        let server = try RawHTTPServer { _ in .status(200) }
+        defer { server.stop() }
+        let client = CurlClient(configuration: CurlConfiguration())
+        var request = longTimeoutRequest(url: server.url)
+        (request.method, request.isRepeatable) = ("POST", false)
+        let bodies = [0, 1, 300_000, 65_536].map { count in (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) } }
+        for body in bodies {
+            request.body = body
+            #expect(try await client.send(request).status == 200)
+        }
+        #expect(server.requests.map(\.body) == bodies && server.requests.last?.connection == 0)
+    }
+
     @Test func bodiesAreBounded() async throws {
         let server = try RawHTTPServer { _ in .status(200, body: String(repeating: "a", count: 1001)) }
         defer { server.stop() }

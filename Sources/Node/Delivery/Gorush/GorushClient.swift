@@ -54,8 +54,9 @@ package struct GorushClient: Sendable {
     package func post(_ notifications: [Notification]) async -> PostResult {
         guard !notifications.isEmpty else { return PostResult(outcome: .accepted, postedTokenCount: 0, countedTokenCount: 0) }
         let push = PushRequest(notifications, format: format)
-        let request = HTTPRequest(
+        var request = HTTPRequest(
             method: "POST", url: url, headers: headers, body: push.encoded(at: now()), timeout: timeout, cutsLongResponses: true)
+        request.isRepeatable = false
         do throws(HTTPError) {
             return result(of: try await client.send(request), to: push)
         } catch {
@@ -70,6 +71,7 @@ package struct GorushClient: Sendable {
         return headers
     }
 
+    private static let webPage = "a web page, which gorush does not send: check --gorush and the proxy before it"
     private static let healthTimeout = Duration.seconds(2)
 
     /// Checks gorush's health. The path is configurable in gorush, so any status below 500 counts as healthy.
@@ -94,7 +96,8 @@ package struct GorushClient: Sendable {
     /// | status | meaning | outcome |
     /// |---|---|---|
     /// | 2xx | the batch was accepted | accepted |
-    /// | 2xx with a web page | a login page, or another server | failed, misconfigured |
+    /// | 2xx with a web page | a login page, a proxy's maintenance, or another server | failed, misconfigured |
+    /// | 400 with a web page | HTTP at a port for HTTPS, or a proxy refuses a content | server error |
     /// | 400 | invalid JSON, or over `core.max_notification` | refused |
     /// | 413, 422 | the batch is too long, or a proxy rejects its content | refused |
     /// | 408, 425, 429 | overloaded, or too early | failed, with Retry-After |
@@ -116,8 +119,11 @@ package struct GorushClient: Sendable {
         var isOperatorsMistake = false
         switch response.status {
         case 200..<300 where GorushReply.isWebPage(response.body):
-            reason += " with a web page: there is no gorush at this URL: check --gorush"
+            reason += ": \(Self.webPage)"
             isOperatorsMistake = true
+        case 400 where GorushReply.isWebPage(response.body):
+            reason += ": \(Self.webPage)"
+            outcome = .unclear(retryAfter: nil)
         case 200..<300:
             return PostResult(acceptedBy: GorushReply(parsing: response.body), status: response.status, push, tokenCount: tokenCount)
         case 400, 413, 422:

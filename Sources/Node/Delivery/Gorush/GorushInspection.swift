@@ -8,7 +8,7 @@ package struct GorushInspection: Codable, Sendable {
         /// gorush would have accepted notifications.
         case understood
         case status(Int)
-        /// The server sent 400, but without gorush's text.
+        /// The server sent 400, but without gorush's text, or a page.
         case otherServer
         /// There was no response, for the given reason.
         case failed(String)

@@ -60,6 +60,25 @@ struct GorushClientTests {
         #expect(!result.isOperatorsMistake)
     }
 
+    /// HTTP at a port for HTTPS, or a proxy that refuses a content.
+    @Test func aWebPageIsNoRefusal() async throws {
+        let result = try await post([Sample.notification()], .status(400, body: "\n <!DOCTYPE html><html>Bad request</html>"))
+        #expect(result.outcome == .unclear(retryAfter: nil))
+        #expect(result.reason?.hasPrefix("status 400: a web page") == true)
+        #expect(!result.isOperatorsMistake)
+    }
+
+    @Test("A post whose connection ends before the reply is not sent again at once")
+    func reusedConnectionEnds() async throws {
+        let server = try RawHTTPServer { $0.connection == 0 && $0.body.isEmpty ? .status(200) : .last([]) }
+        defer { server.stop() }
+        let http = CurlClient()
+        #expect(try await http.send(HTTPRequest(url: server.url, timeout: .seconds(60))).status == 200)
+        let result = await (try GorushClient(client: http, url: server.url, timeout: .seconds(60))).post([try Sample.notification()])
+        #expect(result.outcome == .unclear(retryAfter: nil))
+        #expect(server.requests.count == 2 && server.requests.last?.connection == 0)
+    }
+
     /// The posted notifications are not the cause.
     @Test(arguments: [301, 302, 401, 403, 404, 405, 407, 410, 415, 421, 426, 451, 511])
     func operatorsMistakes(status: Int) async throws {
@@ -117,7 +136,7 @@ struct GorushClientTests {
     @Test(arguments: ["<!DOCTYPE html><title>Sign in</title>", "\r\n <html>"]) func aWebPageIsNoAcceptance(body: String) async throws {
         let result = try await post([Sample.notification()], .status(200, body: body))
         #expect(result.outcome == .failed(retryAfter: nil))
-        #expect(result.reason == "status 200 with a web page: there is no gorush at this URL: check --gorush")
+        #expect(result.reason == "status 200: a web page, which gorush does not send: check --gorush and the proxy before it")
         #expect(result.isOperatorsMistake)
     }
 
