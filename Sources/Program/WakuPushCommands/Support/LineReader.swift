@@ -1,3 +1,4 @@
+import CDispatch
 import Foundation
 
 /// Reads a file line by line, without loading all of it, nor a line that is too long.
