@@ -112,6 +112,7 @@ enum Mistake: String, CaseIterable {
 }
 
 private struct MistakenGorush: NotificationPosting {
+    var certificateEnd: Int? { nil }
     let gorush: SimulatedGorush
     let mistake: Mistake
 

@@ -3,6 +3,7 @@ import Delivery
 
 /// gorush as the node sees it. The environment decides the outcome of a post.
 struct SimulatedGorush: NotificationPosting, @unchecked Sendable {
+    var certificateEnd: Int? { nil }
     let world: World
     let process: NodeProcess
 

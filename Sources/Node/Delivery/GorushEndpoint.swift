@@ -17,8 +17,6 @@ package protocol NotificationPosting: Sendable {
 extension NotificationPosting {
     package func healthFailure() async -> String? { nil }
 
-    package var certificateEnd: Int? { nil }
-
     /// Uses the format without operator settings.
     package func showsRepetitionOnce(_ notification: Notification) -> Bool { NotificationFormat().showsRepetitionOnce(notification) }
 }
@@ -54,6 +52,7 @@ extension GorushEndpoint {
     package static let none = GorushEndpoint(NoGorush(), rule: EndpointRule(name: "none", platforms: []))
 
     private struct NoGorush: NotificationPosting {
+        var certificateEnd: Int? { nil }
         func post(_ notifications: [Notification]) async -> PostResult {
             PostResult(outcome: .notPosted, postedTokenCount: notifications.count)
         }

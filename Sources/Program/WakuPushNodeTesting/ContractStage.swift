@@ -147,6 +147,7 @@ final class ContractRelay: Relay {
 
 /// Takes notifications as gorush does. The token `dead` is dead.
 final class ContractGorush: NotificationPosting {
+    var certificateEnd: Int? { nil }
     private struct State {
         var posted: [(id: String, token: DeviceToken)] = []
         var whenPosted: (@Sendable () -> Void)?

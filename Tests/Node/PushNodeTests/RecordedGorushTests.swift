@@ -106,6 +106,7 @@ struct RecordedGorushTests {
 
     /// A port without a listener, until one starts.
     private final class AbsentGorush: NotificationPosting {
+        var certificateEnd: Int? { nil }
         private let client: Mutex<GorushClient>
         private let posts = Mutex(0)
 
@@ -123,6 +124,7 @@ struct RecordedGorushTests {
 
     /// Answers neither posts nor health checks, until it works.
     private final class StartingGorush: NotificationPosting {
+        var certificateEnd: Int? { nil }
         private let works = Mutex(false)
 
         func start() { works.withLock { $0 = true } }

@@ -67,6 +67,7 @@ private final class SyncGorush: Sendable {
 
 /// Answers when a test tells it to, notification by notification.
 private final class GatedGorush: NotificationPosting {
+    var certificateEnd: Int? { nil }
     let held: KeyHash
     private let limits = AsyncStream.makeStream(of: Void.self)
 

@@ -32,6 +32,7 @@ final class SilentRelay: Relay {
 
 /// A fake gorush that records notifications and reports dead tokens.
 final class RecordedGorush: NotificationPosting {
+    var certificateEnd: Int? { nil }
     private struct State {
         var posted: [Delivery.Notification] = []
         var dead: Set<String> = []

@@ -117,6 +117,7 @@ struct BenchNode: Sendable {
 
 /// Accepts every notification after a delay, like a gorush with that latency, and counts them.
 final class PostingStandIn: NotificationPosting {
+    var certificateEnd: Int? { nil }
     private let latency: Duration
     private let state = Mutex((count: 0, last: UInt64(0)))
 

@@ -35,6 +35,8 @@ final class ReplaceableGorush: NotificationPosting {
 
     func healthFailure() async -> String? { await current.withLock(\.client).healthFailure() }
 
+    var certificateEnd: Int? { current.withLock(\.client).certificateEnd }
+
     func showsRepetitionOnce(_ notification: Delivery.Notification) -> Bool {
         current.withLock(\.client).showsRepetitionOnce(notification)
     }

@@ -13,6 +13,7 @@ import WakuCrypto
 @Suite("A notification that was altered in the outbox")
 struct AlteredNotificationTests {
     private final class RecordingGorush: NotificationPosting {
+        var certificateEnd: Int? { nil }
         let posted = Mutex<[String]>([])
 
         func post(_ notifications: [Delivery.Notification]) async -> PostResult {

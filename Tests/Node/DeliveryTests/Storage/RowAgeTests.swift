@@ -25,6 +25,7 @@ struct RowAgeTests {
     }
 
     private final class CountingGorush: NotificationPosting {
+        var certificateEnd: Int? { nil }
         let postCount = Mutex(0)
 
         func post(_ notifications: [Delivery.Notification]) async -> PostResult {
