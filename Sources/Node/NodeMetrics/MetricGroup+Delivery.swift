@@ -46,7 +46,7 @@ extension Metric {
         help: "Maximum size of the next post to a gorush, adapted to its speed.")
     package static let certificateEnd = Metric(
         "waku_push_gorush_certificate_expiry_timestamp_seconds", EndpointLabel.self,
-        help: "When the certificate of a gorush, or of the proxy before it, expires, as of its latest connection; NaN without TLS.")
+        help: "When the certificate of a gorush, or of the proxy before it, expires, as of its latest connection; absent without TLS.")
     package static let outbox = Metric("waku_push_outbox_notifications", help: "Notifications that wait for gorush.")
     package static let outboxAge = Metric(
         "waku_push_outbox_oldest_age_seconds",

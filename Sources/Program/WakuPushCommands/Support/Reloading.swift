@@ -11,14 +11,24 @@ import UnixSignals
 
 /// A gorush client whose address and credentials can be replaced while the node runs.
 final class ReplaceableGorush: NotificationPosting {
-    private let current: Mutex<(client: GorushClient, settings: GorushSettings)>
+    private struct State {
+        var client: GorushClient
+        var settings: GorushSettings
+        /// That of the former client, until this one has connected.
+        var certificateEnd: Int?
+    }
+
+    private let current: Mutex<State>
 
     init(_ settings: GorushSettings) throws {
-        current = Mutex((try settings.client(), settings))
+        current = Mutex(State(client: try settings.client(), settings: settings))
     }
 
     func replace(by client: GorushClient, _ settings: GorushSettings) {
-        current.withLock { $0 = (client, settings) }
+        current.withLock { current in
+            let end = settings.url == current.settings.url ? current.client.certificateEnd ?? current.certificateEnd : nil
+            current = State(client: client, settings: settings, certificateEnd: end)
+        }
     }
 
     /// Keeps address, credentials and connections.
@@ -35,7 +45,7 @@ final class ReplaceableGorush: NotificationPosting {
 
     func healthFailure() async -> String? { await current.withLock(\.client).healthFailure() }
 
-    var certificateEnd: Int? { current.withLock(\.client).certificateEnd }
+    var certificateEnd: Int? { current.withLock { $0.client.certificateEnd ?? $0.certificateEnd } }
 
     func showsRepetitionOnce(_ notification: Delivery.Notification) -> Bool {
         current.withLock(\.client).showsRepetitionOnce(notification)
