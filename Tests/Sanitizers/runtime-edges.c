@@ -86,3 +86,38 @@ SWIFT_ASYNC void swift_continuation_await(void *continuation) {
     if (__tsan_acquire) __tsan_acquire(swift_task_getCurrent());
     __attribute__((musttail)) return ((await_function *)library_function(AWAIT))(continuation);
 }
+
+// A checked continuation is resumed and awaited inside the library, past the functions above. Its reference is to an object that has the task after
+// its header; it is null once the continuation was resumed. The task frees the frame of the call when it returns.
+
+#define CHECKED_RESUME "$sScC6resume9returningyxn_tF"
+#define CHECKED_RESUME_THROWING "$sScC6resume8throwingyq_n_tF"
+#define DEALLOC "swift_task_dealloc"
+
+typedef SWIFT void checked_resume_function(void *value, void *type, SELF void ***continuation);
+typedef SWIFT void dealloc_function(void *frame);
+
+static void release_task(void ***continuation) {
+    void *task = (*continuation)[2];
+    if (task && __tsan_release) __tsan_release(task);
+}
+
+SWIFT void checked_resume(void *value, void *type, SELF void ***continuation) __asm__(CHECKED_RESUME);
+SWIFT void checked_resume(void *value, void *type, SELF void ***continuation) {
+    release_task(continuation);
+    ((checked_resume_function *)library_function(CHECKED_RESUME))(value, type, continuation);
+}
+
+SWIFT void checked_resume_throwing(void *error, void *type, SELF void ***continuation) __asm__(CHECKED_RESUME_THROWING);
+SWIFT void checked_resume_throwing(void *error, void *type, SELF void ***continuation) {
+    release_task(continuation);
+    ((checked_resume_function *)library_function(CHECKED_RESUME_THROWING))(error, type, continuation);
+}
+
+SWIFT void swift_task_dealloc(void *frame) {
+    // Looked up once: each asynchronous call ends here.
+    static dealloc_function *_Atomic original;
+    if (!original) original = (dealloc_function *)library_function(DEALLOC);
+    if (__tsan_acquire) __tsan_acquire(swift_task_getCurrent());
+    original(frame);
+}
