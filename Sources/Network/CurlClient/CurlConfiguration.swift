@@ -48,13 +48,18 @@ package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomRefle
 
     /// Reads a header of the form `Name: value`, without spaces around name and value.
     ///
-    /// - Returns: nil without a colon, or for a name or value that HTTP does not allow (RFC 9110, section 5).
+    /// - Returns: nil without a colon, for a name or value that HTTP does not allow (RFC 9110, section 5), and for a header that describes the
+    ///   connection or the length of the body, which libcurl decides.
     package static func header(parsing line: String) -> (name: String, value: String)? {
         guard let colon = line.firstIndex(of: ":") else { return nil }
         let name = line[..<colon].trimmingCharacters(in: .whitespaces)
         let value = line[colon...].dropFirst().trimmingCharacters(in: .whitespaces)
-        return CurlHandle.allowsHeader(name: name, value: value) ? (name, value) : nil
+        return CurlHandle.allowsHeader(name: name, value: value) && !ownHeaders.contains(name.lowercased()) ? (name, value) : nil
     }
+
+    private static let ownHeaders: Set = [
+        "connection", "content-length", "expect", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+    ]
 
     package var description: String { "trust \(trust), credentials \(credentials), \(headers.count) headers" }
     package var customMirror: Mirror { Mirror(self, children: []) }

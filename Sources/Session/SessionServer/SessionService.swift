@@ -62,7 +62,7 @@ final class SessionService: RateLimitedService {
         let store = node.store
         let now = node.now
         figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
-        let entries = StoredEntries(store, now: now)
+        let entries = StoredEntries(store)
         let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
         intake = SessionIntake(node, source: source, limits: limits, sodium: configuration.sodium, ageLimit: configuration.ageLimit)
         let monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
@@ -173,12 +173,11 @@ final class SessionService: RateLimitedService {
     /// - Returns: The number of subscriptions.
     private func loadOnce(_ take: (@Sendable ([MonitoredSubscription]) -> Void)? = nil) async throws(StoreError) -> Int {
         let take = take ?? { [monitor] in monitor.load($0) }
-        let now = node.now().seconds
         let ranges = try await node.store.fetch(Subscriptions.ranges(of: Self.loadChunk))
         let result = await withTaskGroup(of: Result<Int, StoreError>.self) { group in
             var left = ranges.makeIterator()
             func addNext() {
-                if let range = left.next() { group.addTask { await self.load(range, at: now, take) } }
+                if let range = left.next() { group.addTask { await self.load(range, take) } }
             }
             for _ in 0..<Self.loadReaders { addNext() }
             var count = 0
@@ -193,14 +192,14 @@ final class SessionService: RateLimitedService {
     }
 
     private func load(
-        _ range: Range<Int64>, at now: Int64, _ take: @escaping @Sendable ([MonitoredSubscription]) -> Void
+        _ range: Range<Int64>, _ take: @escaping @Sendable ([MonitoredSubscription]) -> Void
     ) async -> Result<Int, StoreError> {
         let subscriptions = Subscriptions(node.store.sealer)
         do throws(StoreError) {
             return .success(
                 try await node.store.onReader { store throws(StoreError) in
                     var found: [MonitoredSubscription] = []
-                    try subscriptions.forEachAccount(in: store, range, at: now) { found.append($0) }
+                    try subscriptions.forEachAccount(in: store, range) { found.append($0) }
                     if !found.isEmpty { take(found) }
                     return found.count
                 })

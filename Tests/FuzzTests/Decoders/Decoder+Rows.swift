@@ -38,7 +38,7 @@ extension Decoder {
             { TopicKeyStorage.queryTopics(withTag: TopicTag(rawValue: 1)).map { _ in } },
             { records.preferences(of: v01).map { _ in } }, { records.records(of: [v01]).map { _ in } },
             { Records.summaries(limit: 9).map { _ in } }, { Records.expire(v01, unchangedSince: now, at: now).map { _ in } },
-            { subscriptions.monitorEntries(of: [SubscriptionID(rawValue: 1)], at: seconds).map { _ in } },
+            { subscriptions.monitorEntries(of: [SubscriptionID(rawValue: 1)]).map { _ in } },
             { subscriptions.named([bytes], at: seconds).map { _ in } }, { Subscriptions.ofAccount(bytes).map { _ in } },
             { Subscriptions.ranges(of: 9).map { _ in } }, { Subscriptions.figures(at: seconds).map { _ in } },
             { Subscriptions.expire(at: seconds, limit: 9).map { _ in } },

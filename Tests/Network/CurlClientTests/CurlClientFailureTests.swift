@@ -228,6 +228,17 @@ struct CurlClientFailureTests {
         #expect(!error.message.contains("word"))
     }
 
+    @Test(
+        "A header by settings is one of HTTP, and not one that libcurl sets by itself",
+        arguments: [
+            ("X-Api-Key: a b", true), ("Host: push.example", true), ("no colon", false), ("A B: c", false), (": c", false),
+            ("A: b\u{7}", false),
+            ("Content-Length: 1", false), ("transfer-encoding: chunked", false), ("Connection:close", false),
+        ])
+    func settings(line: String, isHeader: Bool) {
+        #expect((CurlConfiguration.header(parsing: line) != nil) == isHeader)
+    }
+
     @Test func headersAndMethodsCannotInjectLines() async throws {
         let server = try RawHTTPServer { _ in .status(200) }
         defer { server.stop() }

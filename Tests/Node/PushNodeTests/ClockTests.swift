@@ -73,15 +73,15 @@ struct ClockTests {
         }
     }
 
-    /// Pruning goes with every twelfth round of maintenance, and so does storing the current time, at least.
+    /// Pruning goes with every twelfth round of maintenance from the tenth minute on, and storing the current time with every twelfth at least.
     private static func waitForPruning(_ fixture: NodeFixture) async throws {
         let store = try NodeAssembly.existingStore(in: fixture.folder.path, of: nil)
         var times: Set<[UInt8]> = []
         let deadline = ContinuousClock.now + .seconds(60) * TestTimeout.factor
-        while times.count < 6, ContinuousClock.now < deadline {
+        while times.count < 16, ContinuousClock.now < deadline {
             if let time = try store.read(Properties.property("alive at")) { times.insert(time) }
             try await Task.sleep(for: .milliseconds(1))
         }
-        #expect(times.count >= 6)
+        #expect(times.count >= 16)
     }
 }

@@ -16,6 +16,8 @@ import WakuCrypto
 struct MaintenanceTests {
     /// The calls of maintenance.
     private final class Calls: Sendable {
+        /// Of `recount`, before the first call of `prune`.
+        let minutes = Atomic(0)
         let isPruning = Atomic(false)
         let hasExpired = Atomic(false)
     }
@@ -29,6 +31,8 @@ struct MaintenanceTests {
 
         func makeService(_ node: NodeServices) throws -> any ProtocolService { self }
 
+        func recount() async { if !calls.isPruning.load(ordering: .relaxed) { calls.minutes.add(1, ordering: .relaxed) } }
+
         func prune(_ retention: Retention) async {
             calls.isPruning.store(true, ordering: .relaxed)
             while (try? await Task.sleep(for: .seconds(3600))) != nil {}
@@ -37,7 +41,7 @@ struct MaintenanceTests {
         func expire(at now: Timestamp) async { calls.hasExpired.store(true, ordering: .relaxed) }
     }
 
-    @Test("A stop waits for the operation in progress, and not for the rest of a round")
+    @Test("Nothing is removed in the first nine minutes; then a stop waits for the operation in progress, and not for the rest of a round")
     func stopDuringRound() async throws {
         let (calls, relay, folder) = (Calls(), FeedRelay(), try TemporaryFolder())
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
@@ -49,6 +53,7 @@ struct MaintenanceTests {
         let services = ServiceGroup(services: [node], logger: quiet)
         async let run: Void = services.run()
         try await node.wait { calls.isPruning.load(ordering: .relaxed) }
+        #expect(calls.minutes.load(ordering: .relaxed) == 10)
         await services.triggerGracefulShutdown()
         try await run
         let hasExpired = calls.hasExpired.load(ordering: .relaxed)

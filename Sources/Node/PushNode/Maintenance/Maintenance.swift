@@ -63,10 +63,12 @@ struct MinuteLine {
 }
 
 /// Periodic work of a node: stores the relay's cursors (``CursorWrites``), which also shows whether the store can be written; logs counters and
-/// prunes tables once a minute; expires registrations once an hour.
+/// prunes tables once a minute; expires registrations once an hour. Nothing is removed in the first minutes of a node.
 struct Maintenance: Sendable {
     /// Number of rounds between log lines and pruning.
     static let roundsPerMinute = 12
+    /// The first minute in which rows are removed by their age: a machine may set its clock only some minutes after it starts.
+    static let firstRemoval = 10
     /// Long, because expiry scans all registrations.
     private static let expiryInterval = Duration.seconds(3600)
     private static let aliveProperty = "alive at"
@@ -88,7 +90,7 @@ struct Maintenance: Sendable {
 
     /// Runs until cancelled. A stop waits for one transaction, not for the rest of a round: a slow disk may take seconds for each.
     func run() async {
-        var rounds = 0
+        var (rounds, minutes) = (0, 0)
         var lastExpiry = ContinuousClock.now - Self.expiryInterval
         var last: [Counter: Int] = [:]
         var clock = RetentionClock(retention: base.configuration.retention)
@@ -108,6 +110,7 @@ struct Maintenance: Sendable {
             rounds += 1
             guard rounds >= Self.roundsPerMinute else { continue }
             rounds = 0
+            minutes += 1
             let counts = base.counters.snapshot
             growth.set(counts, since: last)
             last = counts
@@ -120,7 +123,7 @@ struct Maintenance: Sendable {
             if refused >= RefusalLog.attackThreshold { attacks.append("\(refused) connections of peers refused in the last minute") }
             base.alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
             // For all nodes, one of them.
-            if !base.cluster.isMaintainer || Task.isCancelled { continue }
+            if !base.cluster.isMaintainer || minutes < Self.firstRemoval || Task.isCancelled { continue }
             // A step of the clock must not end registrations either.
             let steadyNow = cutoff + base.configuration.retention
             await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: steadyNow))

@@ -16,7 +16,7 @@ extension NodeChecks {
         guard let status = gorush.healthStatus else {
             let remedy =
                 gorush.isUntrusted == true
-                ? "renew the certificate of gorush, or of the proxy before it, or give its authority by --gorush-ca"
+                ? "renew the certificate of gorush, or of the proxy before it, give its authority by --gorush-ca, or write http:// if there is no TLS at this port"
                 : "check that gorush runs, and that --gorush is its URL"
             return [Finding(name, .fail, gorush.problem ?? "no answer", remedy: remedy)]
         }

@@ -236,7 +236,9 @@ struct GorushSettings {
     private static func header(_ text: String, of name: String) throws(CommandFailure) -> (String, String) {
         guard let header = CurlConfiguration.header(parsing: text) else {
             throw CommandFailure(
-                .usage, "a header for \(name) does not have the form \"Name: value\", in characters that HTTP allows: see --gorush-header")
+                .usage,
+                "a header for \(name) does not have the form \"Name: value\", in characters that HTTP allows, or is one that the node sets, such as Content-Length: see --gorush-header"
+            )
         }
         return header
     }

@@ -12,12 +12,10 @@ final class StoredEntries: MonitorEntrySource {
 
     private let store: any Store
     private let subscriptions: Subscriptions
-    private let now: @Sendable () -> Timestamp
     private let monitor = Mutex<(any SubscriptionMonitoring)?>(nil)
 
-    init(_ store: any Store, now: @escaping @Sendable () -> Timestamp) {
+    init(_ store: any Store) {
         self.store = store
-        self.now = now
         subscriptions = Subscriptions(store.sealer)
     }
 
@@ -30,7 +28,7 @@ final class StoredEntries: MonitorEntrySource {
     func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
         var entries: [SubscriptionID: MonitorEntry] = [:]
         for chunk in ids.chunks(of: Self.chunk) {
-            entries.merge(try await store.fetch(subscriptions.monitorEntries(of: Array(chunk), at: now().seconds))) { first, _ in first }
+            entries.merge(try await store.fetch(subscriptions.monitorEntries(of: Array(chunk)))) { first, _ in first }
         }
         if entries.count < ids.count, let monitor = monitor.withLock(\.self) {
             for id in ids where entries[id] == nil { monitor.remove(id) }

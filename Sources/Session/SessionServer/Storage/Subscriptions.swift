@@ -63,15 +63,13 @@ package struct Subscriptions: Sendable {
 
     private static let findEntries = Query(
         SessionStorage.subscription, [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.sealed],
-        where: [.idAmong, .atLeast(SessionStorage.signedAt)])
+        where: [.idAmong])
 
-    /// The monitor entries of subscriptions. Missing, expired and unreadable ones are left out.
+    /// The monitor entries of subscriptions. Missing and unreadable ones are left out.
     ///
-    /// - Parameters:
-    ///   - ids: row ids.
-    ///   - now: Unix seconds.
-    func monitorEntries(of ids: [SubscriptionID], at now: Int64) -> StoreCommand<[SubscriptionID: MonitorEntry]> {
-        .find(Self.findEntries(.integer(Self.oldestSignature(at: now)), ids: ids.map(\.rawValue))) { rows in
+    /// - Parameter ids: row ids.
+    func monitorEntries(of ids: [SubscriptionID]) -> StoreCommand<[SubscriptionID: MonitorEntry]> {
+        .find(Self.findEntries(ids: ids.map(\.rawValue))) { rows in
             var entries: [SubscriptionID: MonitorEntry] = [:]
             entries.reserveCapacity(rows.count)
             for row in rows {
@@ -134,18 +132,15 @@ package struct Subscriptions: Sendable {
         }
     }
 
-    /// Reads the subscriptions of a range that are not expired. Rows that cannot be decrypted are left out. Blocks, as the store's `scan` does.
+    /// Reads the subscriptions of a range, also those that have expired by a clock that may be wrong and are not removed yet. Rows that cannot be
+    /// decrypted are left out. Blocks, as the store's `scan` does.
     ///
     /// - Parameters:
     ///   - range: the range of row ids.
-    ///   - now: Unix seconds.
     ///   - visit: called for each.
-    func forEachAccount(
-        in store: any Store, _ range: Range<Int64>, at now: Int64, _ visit: (MonitoredSubscription) -> Void
-    ) throws(StoreError) {
-        let oldest = Self.oldestSignature(at: now)
+    func forEachAccount(in store: any Store, _ range: Range<Int64>, _ visit: (MonitoredSubscription) -> Void) throws(StoreError) {
         try store.scan(Self.findAccounts(.integer(range.lowerBound), .integer(range.upperBound))) { row in
-            if try row.integer(2) >= oldest, let subscription = try monitored(row) { visit(subscription) }
+            if let subscription = try monitored(row) { visit(subscription) }
             return true
         }
     }
