@@ -91,6 +91,7 @@ struct BenchNode: Sendable {
         var byteCount = 0
         var underWay: Task<[Result<Bool, StoreError>], Never>?
         for start in stride(from: 0, to: total, by: seedChunk) {
+            try Task.checkCancellation()
             progress(Double(start) / Double(total))
             let cores = ProcessInfo.processInfo.activeProcessorCount
             let records = await makeInParallel(min(seedChunk, total - start), cores: cores) { offset in
