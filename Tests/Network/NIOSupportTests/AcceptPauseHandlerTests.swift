@@ -3,7 +3,7 @@ import Logging
 import NIOCore
 import NIOEmbedded
 import NIOSupport
-import Synchronization
+import TestSupport
 import Testing
 
 @Suite struct AcceptPauseHandlerTests {
@@ -18,39 +18,13 @@ import Testing
         }
     }
 
-    /// Records the level of each log line.
-    private final class Levels: LogHandler, Sendable {
-        private let levels = Mutex<[Logger.Level]>([])
-        var all: [Logger.Level] { levels.withLock { $0 } }
-
-        var logLevel: Logger.Level {
-            get { .trace }
-            set {}
-        }
-        var metadata: Logger.Metadata {
-            get { [:] }
-            set {}
-        }
-        subscript(metadataKey _: String) -> Logger.Metadata.Value? {
-            get { nil }
-            set {}
-        }
-
-        func log(event: LogEvent) {
-            levels.withLock { $0.append(event.level) }
-        }
-    }
-
-    private let levels: Levels
+    private let log = RecordedLog()
     private let loop = EmbeddedEventLoop()
     private let reads = Reads()
     private let channel: EmbeddedChannel
 
     init() throws {
-        let levels = Levels()
-        self.levels = levels
-        let handler = AcceptPauseHandler(
-            pause: .milliseconds(250), message: "connections not accepted", logger: Logger(label: "test") { _ in levels })
+        let handler = AcceptPauseHandler(pause: .milliseconds(250), message: "connections not accepted", logger: log.logger)
         channel = EmbeddedChannel(handlers: [reads, handler], loop: loop)
     }
 
@@ -83,7 +57,7 @@ import Testing
             fail(EMFILE)
             loop.advanceTime(by: .milliseconds(250))
         }
-        let warnings = levels.all.indices.filter { levels.all[$0] == .warning }
+        let warnings = log.all.indices.filter { log.all[$0].level == .warning }
         #expect(warnings == [0, 240, 480])
     }
 
@@ -94,7 +68,7 @@ import Testing
         }
         loop.advanceTime(by: .minutes(10))
         fail(EMFILE)
-        #expect(levels.all == [.warning, .debug, .warning])
+        #expect(log.all.map(\.level) == [.warning, .debug, .warning])
     }
 
     /// These errors say nothing about the next connection.

@@ -1,5 +1,4 @@
 import LibP2P
-import Logging
 import NIOCore
 import Synchronization
 import TestSupport
@@ -183,12 +182,12 @@ struct PeerFinderTests {
         configuration.nodeLists = [try NodeTreeURL(parsing: Tree(domain: "nodes.test").url)]
         configuration.dns = server.client
         configuration.dns.timeout = .minutes(10)
-        let messages = RecordedMessages()
-        let finder = RunningRelay(configuration, logger: Logger(label: "test") { _ in messages })
-        try await eventually { messages.all.contains("waiting for the DNS server") }
+        let log = RecordedLog()
+        let finder = RunningRelay(configuration, logger: log.logger)
+        try await eventually { log.contains("waiting for the DNS server") }
         // A look-up in progress does not delay the end.
         await finder.stop()
-        #expect(!messages.all.contains("no nodes found"))
+        #expect(!log.contains("no nodes found"))
     }
 
     @Test("Nodes are dialed while the rest of the list is read")

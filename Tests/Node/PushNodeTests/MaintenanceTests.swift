@@ -65,11 +65,10 @@ struct MaintenanceTests {
     func storeAvailableAgain() async throws {
         let (log, relay, folder) = (RecordedLog(), FeedRelay(), try TemporaryFolder())
         let faults = StoreFaults(in: folder.path)
-        let logger = Logger(label: "test") { _ in log }
         var configuration = NodeConfiguration(identity: .generate(), dataPath: folder.path)
         configuration.maintenanceInterval = .milliseconds(1)
         let node = try NodeService(
-            configuration, protocols: [EchoProtocol()], gorush: [GorushEndpoint(ScriptedGorush())], logger: logger
+            configuration, protocols: [EchoProtocol()], gorush: [GorushEndpoint(ScriptedGorush())], logger: log.logger
         ) { _ in relay }
         let services = ServiceGroup(services: [node], logger: Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() })
         async let run: Void = services.run()

@@ -50,11 +50,10 @@ struct StopDeadlineTests {
     func hangingDatabase(hangs: Bool) async throws {
         let (log, folder) = (RecordedLog(), try TemporaryFolder())
         let faults = StoreFaults(in: folder.path)
-        let logger = Logger(label: "test") { _ in log }
         var configuration = NodeConfiguration(identity: .generate(), dataPath: folder.path)
         configuration.stopLimit = hangs ? .milliseconds(100) : .seconds(60)
         let node = try NodeService(
-            configuration, protocols: [EchoProtocol()], gorush: [GorushEndpoint(ScriptedGorush())], logger: logger
+            configuration, protocols: [EchoProtocol()], gorush: [GorushEndpoint(ScriptedGorush())], logger: log.logger
         ) { _ in FeedRelay() }
         let services = ServiceGroup(services: [node], logger: Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() })
         let run = Task { try await services.run() }

@@ -1,4 +1,3 @@
-import Logging
 import CurlClient
 import Delivery
 import Foundation
@@ -368,9 +367,8 @@ struct SessionHTTPTests {
 
     @Test func aNodeThatStopsDoesNotWaitForAStoreThatFailsAndLogsWhatItDrops() async throws {
         let faults = StoreFaults(in: fixture.folder.path)
-        let (account, device, log) = (try SessionAccount.sessionID(), SessionDevice(), LoggedCounts())
-        let logger = Logger(label: "test") { _ in log }
-        let (report, counters) = try await fixture.withNode(logger: logger) { node async throws in
+        let (account, device, log) = (try SessionAccount.sessionID(), SessionDevice(), RecordedLog())
+        let (report, counters) = try await fixture.withNode(logger: log.logger) { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             faults.add(.code(13), to: .write)
             let report = Task { await fixture.monitor.report([message(for: account), message(for: account)]) }
@@ -379,7 +377,7 @@ struct SessionHTTPTests {
         }
         await report.value
         #expect(counters.count(.sessionDropped(.notStored)) == 2)
-        #expect(log["dropped reports that could not be stored"] == ["2"])
+        #expect(log.lines.filter { $0.contains("dropped reports") } == ["error dropped reports that could not be stored count=2"])
     }
 
     @Test func bodiesThatWaitForTheStoreShareABudget() async throws {
@@ -454,13 +452,13 @@ struct SessionHTTPTests {
 
     @Test func aMessageWhoseRowsCannotBeReadWaitsForTheStore() async throws {
         let faults = StoreFaults(in: fixture.folder.path)
-        let (account, device, log) = (try SessionAccount.sessionID(), SessionDevice(), LoggedCounts())
-        try await fixture.withNode(logger: Logger(label: "test") { _ in log }) { node async throws in
+        let (account, device, log) = (try SessionAccount.sessionID(), SessionDevice(), RecordedLog())
+        try await fixture.withNode(logger: log.logger) { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             // It is left to the commits one by one, which fail as well.
             faults.add(.code(13), to: [.read, .write])
             await fixture.monitor.take([message(for: account)])
-            try await eventually { !log["failed to store messages of storage servers"].isEmpty }
+            try await eventually { log.contains("failed to store messages of storage servers") }
             faults.clear()
             try await eventually { fixture.gorush.tokens == [device.token] }
         }

@@ -54,7 +54,7 @@ struct HostileStorageServerTests {
         try test.network.peer.tell("stop")
         try await test.network.peer.says("attacked")
         // At most the attacker was disconnected.
-        #expect(honest.figures.connections == 1 && test.log.all.count { $0.contains("disconnected") } <= 1, "\(test.log.all)")
+        #expect(honest.figures.connections == 1 && test.log.lines.count { $0.contains("disconnected") } <= 1, "\(test.log.lines)")
         return test
     }
 
@@ -67,9 +67,9 @@ struct HostileStorageServerTests {
         let slowReading = "reading slowly from storage server: too many invalid messages"
         let test = try await attack(kind, unreceivedLimit: 256 << 20) { $0.log.contains(slowReading) }
         // Messages beyond the allowance are not read for a while, and the attacker's connection stays.
-        let line = test.log.all.first { $0.contains(slowReading) }
+        let line = test.log.lines.first { $0.contains(slowReading) }
         let attacker = try #require(line?.split(separator: " ").first { $0.hasPrefix("address=") })
-        #expect(!test.log.all.contains { $0.contains("disconnected") && $0.contains(attacker) }, "\(test.log.all)")
+        #expect(!test.log.lines.contains { $0.contains("disconnected") && $0.contains(attacker) }, "\(test.log.lines)")
         #expect(test.events.dropped(reason) > 0 && test.events.dropped(reason) <= 1000)
         try await test.stop()
     }

@@ -17,11 +17,11 @@ struct MovesOverSocketsTests {
     /// Runs a monitor of accounts at servers of one swarm; the servers of the other swarm are not in the map.
     private func withMonitor(
         _ configure: (inout SubscriptionMonitor.Configuration) -> Void = { _ in },
-        _ body: (StorageServerStandIn, [AccountID], Inbox, EventCounts, LogLines) async throws -> Void
+        _ body: (StorageServerStandIn, [AccountID], Inbox, EventCounts, RecordedLog) async throws -> Void
     ) async throws {
         let swarms = [Self.old, Self.new].flatMap { [UInt64](repeating: $0, count: Self.serverCount) }
         let folder = try TemporaryFolder()
-        let (store, inbox, events, log) = (StoredEntries(), Inbox(), EventCounts(), LogLines())
+        let (store, inbox, events, log) = (StoredEntries(), Inbox(), EventCounts(), RecordedLog())
         try await StorageServerStandIn.running(library: .load(), sodium: nil, swarms: swarms) { servers in
             let listed = servers.descriptions.filter { $0.swarm == Self.old }
             let path = folder.path + "/nodes.json"
@@ -68,7 +68,7 @@ struct MovesOverSocketsTests {
             #expect(servers.monitorCount(in: Self.new) == accounts.count * Self.serverCount)
             #expect(servers.report(report(accounts[0], "moved")) == Self.serverCount)
             try await eventually { inbox.hashes.count == Self.serverCount }
-            #expect(events.count(.disconnected) == 0, "\(log.all)")
+            #expect(events.count(.disconnected) == 0, "\(log.lines)")
         }
     }
 
@@ -81,7 +81,7 @@ struct MovesOverSocketsTests {
             try await eventually { inbox.hashes.count == Self.serverCount }
             #expect(events.dropped(.unknownCommand) == 200 * Self.serverCount)
             #expect(log.contains("reading slowly from storage server: too many invalid messages"))
-            #expect(events.count(.disconnected) == 0, "\(log.all)")
+            #expect(events.count(.disconnected) == 0, "\(log.lines)")
         }
     }
 }

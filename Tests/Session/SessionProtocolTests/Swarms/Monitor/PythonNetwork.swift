@@ -1,5 +1,4 @@
 import Foundation
-import Logging
 import Core
 @testable import SessionProtocol
 import SessionStandIns
@@ -63,7 +62,7 @@ final class MonitoredNetwork: Sendable {
     let store = StoredEntries()
     let inbox = Inbox()
     let events = EventCounts()
-    let log = LogLines()
+    let log = RecordedLog()
     private let sodium: Sodium
     private let folder: TemporaryFolder
     private let running: Task<Void, any Error>
@@ -266,28 +265,4 @@ final class EventCounts: Sendable {
     func count(_ event: MonitorEvent) -> Int { counts.withLock { $0[event] ?? 0 } }
     func dropped(_ reason: SessionDropReason) -> Int { count(.dropped(reason)) }
     var asked: Int { askedCount.withLock { $0 } }
-}
-
-/// Logged lines: message and metadata.
-final class LogLines: Sendable {
-    private struct Handler: LogHandler {
-        let lines: LogLines
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.debug
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-
-        func log(event: LogEvent) {
-            let pairs = (event.metadata ?? [:]).map { "\($0)=\($1)" }.sorted().joined(separator: " ")
-            lines.lines.withLock { $0.append("\(event.level) \(event.message) \(pairs)") }
-        }
-    }
-
-    private let lines = Mutex<[String]>([])
-
-    var logger: Logger { Logger(label: "test") { _ in Handler(lines: self) } }
-    var all: [String] { lines.withLock { $0 } }
-    func contains(_ text: String) -> Bool { all.contains { $0.contains(text) } }
 }

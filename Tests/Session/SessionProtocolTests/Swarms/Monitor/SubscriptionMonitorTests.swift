@@ -145,7 +145,7 @@ struct SubscriptionMonitorTests {
         try await eventually { test.store.reads >= 3 }
         test.store.setReadable(true)
         try await test.asked(0, client)
-        #expect(test.log.all.count { $0.contains("failed to read subscriptions") } == 1)
+        #expect(test.log.lines.count { $0.contains("failed to read subscriptions") } == 1)
         try await test.stop()
     }
 
@@ -378,7 +378,7 @@ struct SubscriptionMonitorTests {
             try Data(text.utf8).write(to: URL(fileURLWithPath: test.nodesPath))
             test.monitor.reloadServers()
             try await eventually {
-                test.log.all.count { $0.hasPrefix("error failed to reload the nodes file; nothing changed") } == number + 1
+                test.log.lines.count { $0.hasPrefix("error failed to reload the nodes file; nothing changed") } == number + 1
             }
             try await test.received(0, client, "after-\(number)")
         }
@@ -392,7 +392,7 @@ struct SubscriptionMonitorTests {
         let path = folder.path + "/nodes.json"
         try Data("{".utf8).write(to: URL(fileURLWithPath: path))
         let monitor = SubscriptionMonitor(
-            .init(source: .file(path)), library: try .load(), entries: StoredEntries(), receiver: Inbox(), logger: LogLines().logger
+            .init(source: .file(path)), library: try .load(), entries: StoredEntries(), receiver: Inbox(), logger: RecordedLog().logger
         ) { _ in }
         await #expect(throws: StorageServerFile.Failure(path: path, reason: "not JSON")) { try await monitor.run() }
     }
@@ -407,10 +407,10 @@ struct SubscriptionMonitorTests {
         try await test.network.peer.says("blocks")
         // Unusable lists change nothing.
         for list in ["broken", "empty"] {
-            let count = test.log.all.count { $0.contains("swarm map unchanged") }
+            let count = test.log.lines.count { $0.contains("swarm map unchanged") }
             try await test.network.tell("list \(list)")
             try await test.network.tell("block")
-            try await eventually { test.log.all.count { $0.contains("swarm map unchanged") } > count }
+            try await eventually { test.log.lines.count { $0.contains("swarm map unchanged") } > count }
         }
         try await eventually { test.monitor.figures.knownServers == 1 }
         try await test.network.tell("list 0 1")
@@ -431,7 +431,7 @@ struct SubscriptionMonitorTests {
         let listed = test.network.peer.said("listed").count
         try await test.network.tell("up oxend")
         try await eventually { test.monitor.figures.isOxendConnected == true && test.network.peer.said("listed").count > listed }
-        #expect(test.log.all.count { $0.contains("oxend disconnected") } == 1)
+        #expect(test.log.lines.count { $0.contains("oxend disconnected") } == 1)
         try await test.stop()
     }
 }
