@@ -197,7 +197,7 @@ struct Serve: ReportingCommand {
     }
 
     private func clusterMember(on store: StoreLocation) throws -> ClusterNode.Configuration? {
-        guard let name = cluster ?? Environment.string("cluster") else { return nil }
+        guard let name = Settings.cluster.value(cluster) else { return nil }
         guard case .postgreSQL = store else {
             throw CommandFailure(.usage, "--cluster needs a PostgreSQL database: give --store postgresql://…")
         }
@@ -295,7 +295,7 @@ struct Serve: ReportingCommand {
     private func setup(_ plan: Plan) -> AdminAPI.Setup {
         var setup = AdminAPI.Setup()
         setup.identityPath = identity.first.map(absolutePath)
-        setup.store = store ?? Environment.string("store")
+        setup.store = Settings.store.value(store)
         setup.relays = relay
         setup.fleets = network.fleet
         setup.hasRelay = plan.configuration.hasRelay

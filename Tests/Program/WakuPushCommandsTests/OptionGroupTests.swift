@@ -79,6 +79,15 @@ struct OptionGroupTests {
             try withEnvironment(["WAKU_PUSH_NODE_KEY": "e"]) { try PeerOptions.parse([]).keyFile(in: "data") } == "e")
     }
 
+    // MARK: Gorush
+
+    @Test(arguments: ["gorush", "gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file", "gorush-header"])
+    func aServerIsNamedByTheCommandLineOrTheEnvironment(option: String) throws {
+        #expect(try withEnvironment([:]) { try GorushOptions.parse([]).namesServer } == false)
+        #expect(try withEnvironment([:]) { try GorushOptions.parse(["--\(option)", "x"]).namesServer })
+        #expect(try withEnvironment([Environment.name(of: option): "x"]) { try GorushOptions.parse([]).namesServer })
+    }
+
     // MARK: Limits
 
     @Test func limitsChangeOneByOne() throws {

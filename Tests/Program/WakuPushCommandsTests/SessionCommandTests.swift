@@ -91,6 +91,10 @@ struct SessionCommandTests {
 
     @Test func optionsOfSessionNeedItsAddress() async throws {
         #expect(try await check("--session-nodes", nodes).failure?.contains("has no effect without --session-http") == true)
+        for name in ["WAKU_PUSH_SESSION_NODES", "WAKU_PUSH_SESSION_APNS_TOPIC"] {
+            let ended = try await check(environment: [name: "x"])
+            #expect(ended.status == 64 && ended.failure?.contains("\(name): --session-") == true, "\(ended.errors)")
+        }
         #expect(try await check("--session-http", "3000").status == 64)
         let incomplete = try await check("--session-http", "127.0.0.1:3000").errors
         #expect(incomplete.contains("--session-onion-key is missing"))

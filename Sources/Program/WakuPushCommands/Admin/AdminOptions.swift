@@ -77,7 +77,7 @@ extension AdminCommand {
 extension StoreLocation {
     /// - Parameter option: the value of `--store`; nil: from the environment or the configuration file.
     init(option: String?) throws(StoreError) {
-        guard let text = option ?? Environment.string("store") else {
+        guard let text = Settings.store.value(option) else {
             self = .dataFolder
             return
         }

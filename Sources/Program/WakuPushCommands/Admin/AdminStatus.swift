@@ -48,7 +48,7 @@ extension Admin {
 
         /// The daemon's store, unless options name one; nil if they do, or if the daemon does not say.
         private func storeOfDaemon(_ client: AdminClient) async -> StoreLocation? {
-            guard admin.store == nil, Environment.string("store") == nil else { return nil }
+            guard Settings.store.value(admin.store) == nil else { return nil }
             let setup: AdminAPI.Setup? = try? await client.get("/setup")
             return setup.flatMap { try? StoreLocation(option: $0.store) }
         }

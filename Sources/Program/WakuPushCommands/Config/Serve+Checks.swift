@@ -54,7 +54,7 @@ extension Serve {
 
     /// Without a slash at the end.
     func documentationAddress() throws(CommandFailure) -> String? {
-        guard let address = documentation ?? Environment.string("documentation") else { return nil }
+        guard let address = Settings.documentation.value(documentation) else { return nil }
         guard let parts = URLComponents(string: address), ["https", "http"].contains(parts.scheme), parts.host?.isEmpty == false,
             parts.query == nil, parts.fragment == nil, parts.user == nil
         else {
@@ -82,7 +82,7 @@ extension Serve {
 
     /// Whether any device can be notified.
     func checkDevices(_ failures: ConfigurationFailures) {
-        guard (gorush.gorush ?? Environment.string("gorush")) == GorushOptions.none, !webPush.webPush else { return }
+        guard Settings.gorush.value(gorush.gorush) == GorushOptions.none, !webPush.webPush else { return }
         failures.check {
             throw CommandFailure(.usage, "--gorush none needs --web-push: otherwise no device could be notified")
         }
@@ -208,7 +208,7 @@ extension Serve {
                 path.map { ($0, settings.place(of: key, option: "gorush-\(key)")) }
             }
         }
-        let feedback = gorush.feedbackSecretFile ?? Environment.string("feedback-secret-file")
+        let feedback = Settings.feedbackSecretFile.value(gorush.feedbackSecretFile)
         return credentials + (feedback.map { [($0, ServeOption.place(of: "feedback-secret-file"))] } ?? [])
     }
 

@@ -130,6 +130,13 @@ struct Setting<Value: Sendable>: Sendable {
     let standard: Value
 }
 
+extension Setting where Value == String? {
+    /// The effective value. Options with a default get theirs from ArgumentParser, which allows no default for optional ones.
+    ///
+    /// - Parameter given: from the command line.
+    func value(_ given: String?) -> String? { given ?? Environment.string(option.name) }
+}
+
 extension Setting where Value: ExpressibleByArgument {
     init(_ name: String, _ standard: Value, _ help: String) {
         let option = ServeOption(name: name, help: help, standard: standard.defaultValueDescription, form: ValueForm(Value.self))

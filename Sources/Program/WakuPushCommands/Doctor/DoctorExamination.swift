@@ -94,7 +94,7 @@ struct DoctorExamination {
         }
         if case .postgreSQL(let address) = try location(nil) {
             do throws(StoreError) {
-                try CommitTest.lock(at: address, isShared: (options.cluster ?? Environment.string("cluster")) != nil)
+                try CommitTest.lock(at: address, isShared: Settings.cluster.value(options.cluster) != nil)
             } catch {
                 // Others are findings on the database.
                 if error.code == .locked { found.append(Finding("database", .fail, error.message)) }

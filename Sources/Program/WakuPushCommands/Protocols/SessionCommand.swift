@@ -35,7 +35,7 @@ extension SessionCommand.Key {
             abstract: "Shows the public half of a key.", discussion: "EXAMPLE\n  waku-push session key show --key onion.key")
 
         @Option(help: "The key file.")
-        var key: String = Environment.string("session-onion-key") ?? "onion.key"
+        var key: String = Settings.sessionOnionKey.value(nil) ?? "onion.key"
 
         @Flag(help: "Print JSON.")
         var json = false

@@ -50,7 +50,7 @@ extension SessionOptions: OptionalProtocolOptions {
             isOn: isGiven || isSpoken, keyProblem: onionKeyProblem(settings[Setting.onionKey], isRead: !isGiven && isSpoken),
             servers: await servers(settings, isDaemonRunning: examination.daemon != nil),
             subscriptions: (try? examination.store?.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))))?.services ?? [:],
-            services: examination.routing.map { SessionChecks.services(of: $0, apnsTopic: apnsTopic) })
+            services: examination.routing.map { SessionChecks.services(of: $0, apnsTopic: apnsTopic ?? "") })
         return SessionChecks.doctor(setup, daemon: examination.daemonFindings)
     }
 

@@ -19,10 +19,10 @@ struct SessionOptions: ParsableArguments {
     private static let renewals = Duration.seconds(1)...Duration.seconds(53 * 60)
 
     var isOn: Bool { sessionHttp != nil || Environment.string("session-http") != nil }
-    var nodesFile: String? { sessionNodes ?? Environment.string("session-nodes") }
-    var oxend: String? { sessionOxend ?? Environment.string("session-oxend") }
-    var onionKeyFile: String? { sessionOnionKey ?? Environment.string("session-onion-key") }
-    var apnsTopic: String { sessionApnsTopic ?? Environment.string("session-apns-topic") ?? "" }
+    var nodesFile: String? { Settings.sessionNodes.value(sessionNodes) }
+    var oxend: String? { Settings.sessionOxend.value(sessionOxend) }
+    var onionKeyFile: String? { Settings.sessionOnionKey.value(sessionOnionKey) }
+    var apnsTopic: String? { Settings.sessionApnsTopic.value(sessionApnsTopic) }
 
     /// nil when Session's push server is off.
     ///
@@ -30,7 +30,7 @@ struct SessionOptions: ParsableArguments {
     func configuration() throws -> SessionPush.Configuration? {
         guard let address = try address() else {
             let given = [
-                ("nodes", nodesFile), ("oxend", oxend), ("onion-key", onionKeyFile), ("apns-topic", sessionApnsTopic),
+                ("nodes", nodesFile), ("oxend", oxend), ("onion-key", onionKeyFile), ("apns-topic", apnsTopic),
                 ("proxy", sessionProxy.first),
             ]
             if let (name, _) = given.first(where: { $0.1 != nil }) {
@@ -50,12 +50,13 @@ struct SessionOptions: ParsableArguments {
             entries, receiver, logger, count in
             SubscriptionMonitor(monitor, library: library, entries: entries, receiver: receiver, logger: logger, count: count)
         }
-        configuration.apnsTopic = apnsTopic
+        configuration.apnsTopic = apnsTopic ?? ""
         configuration.proxies = try AddressRange.named(sessionProxy, by: "session-proxy")
         return configuration
     }
 
     func checkTopic() throws(CommandFailure) {
+        guard let apnsTopic else { return }
         guard apnsTopic.utf8.count <= 256, !apnsTopic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
             throw CommandFailure(.usage, "--session-apns-topic is not a bundle id: give one such as com.loki-project.loki-messenger")
         }

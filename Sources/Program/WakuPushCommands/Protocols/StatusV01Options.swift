@@ -17,7 +17,7 @@ extension StatusV01Options: OptionalProtocolOptions {
     var isServedWithoutRelay: Bool { false }
     var settings: [String: String] { [:] }
 
-    private var topic: String { v01APNsTopic ?? Environment.string("v0.1-apns-topic") ?? "" }
+    private var topic: String { Settings.v01APNsTopic.value(v01APNsTopic) ?? "" }
 
     func apply(to configuration: inout ServerConfiguration) throws {
         guard topic.utf8.count <= 256, !topic.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {

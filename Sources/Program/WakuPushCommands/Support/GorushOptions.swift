@@ -27,12 +27,15 @@ struct GorushOptions: ParsableArguments {
 
     /// Whether the command line, the environment or the configuration file name a server, or how to connect to it.
     var namesServer: Bool {
-        gorush != nil || Environment.string("gorush") != nil || Environment.file?.endpoints.isEmpty == false
-            || [gorushCa, gorushUser, gorushPasswordFile, gorushTokenFile].contains { $0 != nil } || !gorushHeader.isEmpty
+        let given = [
+            Settings.gorush.value(gorush), Settings.gorushCa.value(gorushCa), Settings.gorushUser.value(gorushUser),
+            Settings.gorushPasswordFile.value(gorushPasswordFile), Settings.gorushTokenFile.value(gorushTokenFile), gorushHeader.first,
+        ]
+        return given.contains { $0 != nil } || Environment.file?.endpoints.isEmpty == false
     }
 
     func feedbackSecret() throws(CommandFailure) -> FeedbackSecret? {
-        guard let path = feedbackSecretFile ?? Environment.string("feedback-secret-file") else { return nil }
+        guard let path = Settings.feedbackSecretFile.value(feedbackSecretFile) else { return nil }
         let text = try SecretFile.read(path)
         // gorush drops headers whose value has a colon, and splits values from its environment at spaces.
         guard (16...256).contains(text.utf8.count), text.utf8.allSatisfy({ (0x21...0x7e).contains($0) && $0 != UInt8(ascii: ":") }) else {
@@ -64,7 +67,8 @@ struct GorushOptions: ParsableArguments {
                 throw CommandFailure(.data, "\(endpoints[0].place): gorush-endpoints and gorush are mutually exclusive: remove one of them")
             }
         }
-        if !endpoints.isEmpty, gorush == nil, Environment.string("gorush") == nil {
+        let url = Settings.gorush.value(gorush)
+        if !endpoints.isEmpty, url == nil {
             guard endpoints.count <= GorushEndpoint.limit else {
                 failures.check {
                     throw CommandFailure(
@@ -90,19 +94,19 @@ struct GorushOptions: ParsableArguments {
             }
             return settings
         }
-        if (gorush ?? Environment.string("gorush")) == Self.none { return [] }
+        if url == Self.none { return [] }
         return [
             GorushSettings(
-                url: gorush ?? Environment.string("gorush") ?? Self.standardURL,
+                url: url ?? Self.standardURL,
                 rule: EndpointRule(apnTopics: allowApnTopic.isEmpty ? nil : Set(allowApnTopic), sandboxTopics: Set(sandboxApnTopic)),
                 profile: payloadProfile, notifications: notifications.rules(forEndpoint: EndpointRule().name),
                 connections: failures.check { try count(gorushConnections, within: 1...64, of: "--gorush-connections") } ?? 1,
                 batch: failures.check { try count(gorushBatch, within: 1...100, of: "--gorush-batch") } ?? 1,
                 timeout: failures.check { try Self.timeout(gorushTimeout, "--gorush-timeout") } ?? GorushClient.standardTimeout,
-                ca: gorushCa ?? Environment.string("gorush-ca"),
-                user: gorushUser ?? Environment.string("gorush-user"),
-                passwordFile: gorushPasswordFile ?? Environment.string("gorush-password-file"),
-                tokenFile: gorushTokenFile ?? Environment.string("gorush-token-file"), headers: gorushHeader, entry: nil)
+                ca: Settings.gorushCa.value(gorushCa),
+                user: Settings.gorushUser.value(gorushUser),
+                passwordFile: Settings.gorushPasswordFile.value(gorushPasswordFile),
+                tokenFile: Settings.gorushTokenFile.value(gorushTokenFile), headers: gorushHeader, entry: nil)
         ]
     }
 
@@ -309,7 +313,7 @@ extension GorushSettings {
             batch: try count("batch", within: 1...100, standard: standard.gorushBatch),
             timeout: try GorushOptions.timeout(
                 timeout, endpoint["timeout"] == nil ? "--gorush-timeout" : "\(endpoint.place(of: "timeout")): timeout"),
-            ca: endpoint["ca"] ?? standard.gorushCa ?? Environment.string("gorush-ca"),
+            ca: endpoint["ca"] ?? Settings.gorushCa.value(standard.gorushCa),
             user: endpoint["user"], passwordFile: endpoint["password-file"], tokenFile: endpoint["token-file"],
             headers: endpoint.list("headers") ?? [], entry: endpoint)
     }

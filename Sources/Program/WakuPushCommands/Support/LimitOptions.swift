@@ -20,8 +20,8 @@ struct LimitOptions: ParsableArguments {
         return limits
     }
 
-    private var allowedPath: String? { allowKeys ?? Environment.string("allow-keys") }
-    private var deniedPath: String? { denyKeys ?? Environment.string("deny-keys") }
+    private var allowedPath: String? { Settings.allowKeys.value(allowKeys) }
+    private var deniedPath: String? { Settings.denyKeys.value(denyKeys) }
 
     /// Checks the options one by one, before ``limits()`` checks all of them.
     func check(_ failures: ConfigurationFailures) {

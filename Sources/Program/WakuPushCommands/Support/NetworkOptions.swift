@@ -24,7 +24,7 @@ struct NetworkOptions: ParsableArguments {
     }
 
     func dnsClient() throws(CommandFailure) -> DNSClient {
-        guard let text = dns ?? Environment.string("dns") else { return .system() }
+        guard let text = Settings.dns.value(dns) else { return .system() }
         guard let address = AddressArgument(argument: text)?.address,
             let client = DNSClient(ipAddress: address.host, port: address.port)
         else {

@@ -28,7 +28,7 @@ struct PeerOptions: ParsableArguments {
     func exemptAddresses() throws(CommandFailure) -> [AddressRange] { try AddressRange.named(exemptNetwork, by: "exempt-network") }
 
     func keyFile(in folder: String) -> String {
-        nodeKey ?? Environment.string("node-key") ?? folder + "/node.key"
+        Settings.nodeKey.value(nodeKey) ?? folder + "/node.key"
     }
 }
 

@@ -34,8 +34,8 @@ struct TraceOptions: ParsableArguments {
     @Option(Settings.otlpSlow) var otlpSlow: OptionalDurationArgument
     @Option(Settings.otlpHeaderFile) var otlpHeaderFile: String?
 
-    var url: String? { otlp ?? Environment.string("otlp") }
-    var headerFile: String? { otlpHeaderFile ?? Environment.string("otlp-header-file") }
+    var url: String? { Settings.otlp.value(otlp) }
+    var headerFile: String? { Settings.otlpHeaderFile.value(otlpHeaderFile) }
 
     typealias HTTPHeader = (name: String, value: String)
 

@@ -18,9 +18,9 @@ struct WebPushOptions: ParsableArguments {
 
     private static let formerKeyLimit = 3
 
-    private var keyFile: String? { webPushKey ?? Environment.string("web-push-key") }
-    private var contact: String? { webPushContact ?? Environment.string("web-push-contact") }
-    private var authorities: String? { webPushCa ?? Environment.string("web-push-ca") }
+    private var keyFile: String? { Settings.webPushKey.value(webPushKey) }
+    private var contact: String? { Settings.webPushContact.value(webPushContact) }
+    private var authorities: String? { Settings.webPushCa.value(webPushCa) }
 
     /// Checks the options one by one, before ``endpoint()`` checks all of them.
     func check(_ failures: ConfigurationFailures) {
