@@ -1,4 +1,6 @@
+import Delivery
 import NodeAPI
+import PushNode
 import Testing
 import WakuCrypto
 
@@ -27,6 +29,14 @@ struct ArgumentsTests {
         for text in ["off", "0", "0ms", "0s"] { #expect(OptionalDurationArgument(argument: text).map(\.duration) == .some(nil)) }
         #expect(OptionalDurationArgument(argument: "2m")?.duration == .seconds(120))
         #expect(OptionalDurationArgument(argument: "2m")?.defaultValueDescription == "2m")
+    }
+
+    @Test func defaultDurationsAreThoseOfTheNode() {
+        let node = NodeConfiguration(identity: .generate(), dataPath: "")
+        #expect(Settings.gorushTimeout.standard.duration == GorushClient.standardTimeout)
+        #expect(Settings.maxRequestAge.standard.duration == node.maximumRequestAge)
+        #expect(Settings.replyDelay.standard.duration == node.replyDelay)
+        #expect(Settings.unknownHold.standard.duration == node.unknownHold)
     }
 
     @Test func silenceAlarm() {

@@ -423,7 +423,7 @@ struct ClientTests {
         let key = PrivateKey.generate().publicKey
         for (reason, code) in [(DeviceOutcome.GiveUpReason.notRegistered, CommandFailure.Code.data), (.noServer, .unavailable)] {
             let outcomes = [DeviceOutcome(registrant: key, installationID: nil, result: .gaveUp(reason))]
-            let timeout = DurationArgument("1s", .seconds(1))
+            let timeout = DurationArgument("1s")
             let failure = #expect(throws: CommandFailure.self) { try outcomes.report([1], asJSON: true, nil, timeout) }
             #expect(failure?.code == code)
         }
@@ -434,7 +434,7 @@ struct ClientTests {
         func outcome(_ id: String, _ result: DeviceOutcome.Result) -> DeviceOutcome {
             DeviceOutcome(registrant: key, installationID: InstallationID(id), result: result)
         }
-        let timeout = DurationArgument("1s", .seconds(1))
+        let timeout = DurationArgument("1s")
         try [outcome("phone", .notAllowed), outcome("tablet", .notified(by: key))].report([1], asJSON: true, nil, timeout)
         let none = [outcome("phone", .notAllowed), outcome("tablet", .notAllowed)]
         #expect(throws: CommandFailure.self) { try none.report([1], asJSON: true, nil, timeout) }

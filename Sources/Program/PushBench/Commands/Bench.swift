@@ -77,7 +77,7 @@ struct Bench: ReportingCommand {
     var batch: Int = 200
 
     @Option(help: "Response time of gorush for a post.")
-    var gorushLatency = DurationArgument("1ms", .milliseconds(1))
+    var gorushLatency = DurationArgument("1ms")
 
     @Option(help: "Number of stored registrations for startup.")
     var registrations: Int = 100_000
@@ -89,7 +89,7 @@ struct Bench: ReportingCommand {
     var rate: Double?
 
     @Option(help: "Poll interval of the node attached over REST, for end-to-end.")
-    var pollInterval = DurationArgument("300ms", .milliseconds(300))
+    var pollInterval = DurationArgument("300ms")
 
     @Option(help: "Duration of end-to-end and endurance, and of the latencies of web-push. [default: 5s, 10m, and --seconds]")
     var duration: DurationArgument?

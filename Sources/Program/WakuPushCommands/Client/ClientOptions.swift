@@ -23,7 +23,7 @@ struct ClientOptions: ParsableArguments {
     var pubsubTopic: String = Environment.string("pubsub-topic") ?? PubsubTopic.statusDefault.rawValue
 
     @Option(help: "How long to wait for answers.")
-    var timeout: DurationArgument = Environment.value("timeout", DurationArgument("10s", .seconds(10)))
+    var timeout: DurationArgument = Environment.value("timeout", DurationArgument("10s"))
 
     @Flag(help: "Print JSON.")
     var json = false

@@ -53,7 +53,7 @@ enum Settings {
     static let pubsubTopic = Setting<[String]>(
         "pubsub-topic", "A pubsub topic to listen on; repeat it for several. [default: \(PubsubTopic.statusDefault.rawValue)]")
     static let pollInterval = Setting<DurationArgument>(
-        "poll-interval", DurationArgument("300ms", .milliseconds(300)), "Poll interval of the relay.")
+        "poll-interval", DurationArgument("300ms"), "Poll interval of the relay.")
 
     // MARK: Gorush
 
@@ -71,7 +71,7 @@ enum Settings {
     static let gorushBatch = Setting<Int>(
         "gorush-batch", 100, "Maximum number of notifications in a post, from 1 to 100. Must not exceed gorush's core.max_notification.")
     static let gorushTimeout = Setting<DurationArgument>(
-        "gorush-timeout", DurationArgument("60s", GorushClient.standardTimeout),
+        "gorush-timeout", DurationArgument("60s"),
         "Timeout of a post, from 5s to 10m. After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes."
     )
     static let gorushCa = Setting<String?>(file: "gorush-ca", "File with CA certificates (PEM) to trust instead of the system's.")
@@ -111,10 +111,10 @@ enum Settings {
     // MARK: Messages and deliveries
 
     static let maxRequestAge = Setting<DurationArgument>(
-        "max-request-age", DurationArgument("10m", .seconds(600)),
+        "max-request-age", DurationArgument("10m"),
         "Requests older than this are dropped. A notification that gorush has not accepted by then expires.")
     static let replyDelay = Setting<OptionalDurationArgument>(
-        "reply-delay", OptionalDurationArgument(DurationArgument("500ms", .milliseconds(500))),
+        "reply-delay", OptionalDurationArgument(DurationArgument("500ms")),
         "Minimum time between a query or request and its reply: phones subscribe to the reply's topic about 300 ms after they asked. At most 2s. off: reply at once."
     )
     static let deriveAhead = Setting<SwitchArgument>(
@@ -128,7 +128,7 @@ enum Settings {
         "outbox-limit", 100_000,
         "Maximum number of notifications in the outbox. Above it, the devices with most waiting notifications lose their oldest.")
     static let unknownHold = Setting<OptionalDurationArgument>(
-        "unknown-hold", OptionalDurationArgument(DurationArgument("5s", .seconds(5))),
+        "unknown-hold", OptionalDurationArgument(DurationArgument("5s")),
         "After a crash: how long a notification that may have been posted is held before it is posted again, counted from its first post. Notifications that a device shows once are posted again at once. At most 60s. off: no hold."
     )
     static let silenceAlarm = Setting<SilenceArgument>(
@@ -163,7 +163,7 @@ enum Settings {
         "session-apns-topic",
         "The topic of Session's notifications for APNs: the app's bundle id. Without it devices of apns and apns-sandbox are refused.")
     static let sessionRenewal = Setting<DurationArgument>(
-        "session-renewal", DurationArgument("45m", .seconds(45 * 60)),
+        "session-renewal", DurationArgument("45m"),
         "Shortest time after which storage servers are asked again to report a subscription's messages, at most 53m; up to 22 % is added at random. Storage servers forget a subscription after 65m."
     )
 
@@ -191,7 +191,7 @@ enum Settings {
     static let otlpRate = Setting<ShareArgument>(
         "otlp-rate", ShareArgument(0.01), "Share of messages whose traces are exported, from 0 to 1.")
     static let otlpSlow = Setting<OptionalDurationArgument>(
-        "otlp-slow", OptionalDurationArgument(DurationArgument("2s", .seconds(2))),
+        "otlp-slow", OptionalDurationArgument(DurationArgument("2s")),
         "Traces of messages that took longer than this are exported in any case, as are those of failed ones. The reply delay does not count. off: failed ones only."
     )
     static let otlpHeaderFile = Setting<String?>(

@@ -19,9 +19,10 @@ package struct DurationArgument: ExpressibleByArgument, CustomStringConvertible 
         description = argument
     }
 
-    package init(_ text: StaticString, _ duration: Duration) {
-        description = "\(text)"
-        self.duration = duration
+    /// - Precondition: `text` is a duration.
+    package init(_ text: StaticString) {
+        guard let value = Self(argument: "\(text)") else { preconditionFailure("\(text) is not a duration") }
+        self = value
     }
 
     package var defaultValueDescription: String { description }
