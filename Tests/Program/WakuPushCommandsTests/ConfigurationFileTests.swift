@@ -26,8 +26,8 @@ struct ConfigurationFileTests {
 
     @Test func endpoints() throws {
         let file = try parse("gorush-endpoints:\n  - {name: a, url: u, platforms: [apn, firebase]}\n  - url: v\n")
-        #expect(file.endpoints.map { $0["url"] } == ["u", "v"])
-        #expect(file.endpoints.map { $0.list("platforms") } == [["apn", "firebase"], nil])
+        #expect(file.endpoints.map { $0[.url] } == ["u", "v"])
+        #expect(file.endpoints.map { $0.list(.platforms) } == [["apn", "firebase"], nil])
         #expect(file.endpoints.map(\.place) == ["f.yaml:2", "f.yaml:3"])
     }
 

@@ -109,6 +109,7 @@ struct ConfigurationTests {
             ("gorush-endpoints: [{url: \"http://a\", timeout: 4s}]", ":1: timeout must be from 5s to 10m"),
             ("gorush-endpoints: [{url: \"http://a\", timeout: long}]", ":1: timeout must be from 5s to 10m"),
             ("gorush-timeout: 11m", "--gorush-timeout must be from 5s to 10m"),
+            ("gorush-connections: 0\ngorush-endpoints: [{url: \"http://a\"}]", "--gorush-connections must be from 1 to 64"),
             ("gorush-endpoints: [{url: \"ftp://a\"}]", "does not begin with http"),
             ("gorush-endpoints: [{url: \"http://a\", name: x}, {url: \"http://b\", name: x}]", ":1: duplicate endpoint name x"),
             ("gorush: http://a\ngorush-endpoints: [{url: \"http://b\"}]", "gorush-endpoints and gorush are mutually exclusive"),

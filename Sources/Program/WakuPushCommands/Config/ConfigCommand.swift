@@ -143,7 +143,7 @@ extension ServeOption.Value {
 
 extension ConfigurationFile {
     fileprivate var shownEntries: [ServeOption.Value] {
-        shown(endpoints, Self.endpointsKey, keys: Self.endpointKeys)
+        shown(endpoints, Self.endpointsKey, keys: EndpointKey.allCases.map(\.rawValue))
             + shown(notifications, Self.notificationsKey, keys: NotificationKey.allCases.map(\.rawValue))
     }
 

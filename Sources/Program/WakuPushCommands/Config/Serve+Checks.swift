@@ -137,7 +137,7 @@ extension Serve {
             let hasSecret = settings.user != nil || settings.tokenFile != nil || !settings.headers.isEmpty
             let what = hasSecret ? "device tokens and gorush's credentials" : "device tokens"
             warn(
-                settings.place(of: "url", option: "gorush"),
+                settings.place(of: .url),
                 "\(what) cross the network unencrypted to \(settings.rule.name): give it an https:// URL, or run gorush on this machine")
         }
         if let url = traces.url, Self.isPlain(url) {
@@ -167,7 +167,7 @@ extension Serve {
         }
         for settings in plan.gorush where settings.timeout >= plan.configuration.maximumRequestAge {
             warn(
-                settings.place(of: "timeout", option: "gorush-timeout"),
+                settings.place(of: .timeout),
                 "a post to \(settings.rule.name) may take as long as a notification is kept (--max-request-age): it expires before it can be posted again; give a shorter timeout"
             )
         }
@@ -204,8 +204,8 @@ extension Serve {
     /// Files with secrets for gorush, and where each is named.
     private func secretFiles(_ plan: Plan) -> [(path: String, place: String?)] {
         let credentials = plan.gorush.flatMap { settings in
-            [("token-file", settings.tokenFile), ("password-file", settings.passwordFile)].compactMap { key, path in
-                path.map { ($0, settings.place(of: key, option: "gorush-\(key)")) }
+            [(EndpointKey.tokenFile, settings.tokenFile), (.passwordFile, settings.passwordFile)].compactMap { key, path in
+                path.map { ($0, settings.place(of: key)) }
             }
         }
         let feedback = Settings.feedbackSecretFile.value(gorush.feedbackSecretFile)
@@ -217,7 +217,7 @@ extension Serve {
     /// Advice for new installations, which no deployed app binds: the data folder does not exist yet, or has nothing but keys.
     func recommendations(_ plan: Plan) -> [String] {
         let files = (try? FileManager.default.contentsOfDirectory(atPath: data)) ?? []
-        let unset = plan.gorush.filter { $0.entry?["payload-profile"] == nil }
+        let unset = plan.gorush.filter { $0.entry?[.payloadProfile] == nil }
         guard files.allSatisfy({ $0.hasSuffix(".key") }), !unset.isEmpty, !ServeOption.isGiven(["payload-profile"]) else { return [] }
         return [
             "for a new installation choose --payload-profile private, with which Apple and Google see a constant text and a random id; apps must fetch their messages themselves (article Privacy). The default is combined, for deployed apps"

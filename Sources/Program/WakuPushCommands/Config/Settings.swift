@@ -67,12 +67,14 @@ enum Settings {
         "allow-apn-topic", "An iOS app (APNs topic) that may register; repeat it for several. Default: all apps may.")
     static let sandboxApnTopic = Setting<[String]>(
         "sandbox-apn-topic", "An iOS app (APNs topic) that may register and whose tokens belong to Apple's sandbox; repeat it for several.")
-    static let gorushConnections = Setting<Int>("gorush-connections", 8, "Maximum number of concurrent posts to gorush, from 1 to 64.")
+    static let gorushConnections = Setting<Int>(
+        "gorush-connections", 8, "Maximum number of concurrent posts to gorush, \(GorushSettings.connectionRange.inWords).")
     static let gorushBatch = Setting<Int>(
-        "gorush-batch", 100, "Maximum number of notifications in a post, from 1 to 100. Must not exceed gorush's core.max_notification.")
+        "gorush-batch", 100,
+        "Maximum number of notifications in a post, \(GorushSettings.batchRange.inWords). Must not exceed gorush's core.max_notification.")
     static let gorushTimeout = Setting<DurationArgument>(
         "gorush-timeout", DurationArgument("60s"),
-        "Timeout of a post, from 5s to 10m. After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes."
+        "Timeout of a post, \(GorushSettings.timeoutRange.inWords). After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes."
     )
     static let gorushCa = Setting<String?>(file: "gorush-ca", "File with CA certificates (PEM) to trust instead of the system's.")
     static let gorushUser = Setting<String?>("gorush-user", "User name for HTTP basic authentication.")

@@ -28,6 +28,16 @@ package struct DurationArgument: ExpressibleByArgument, CustomStringConvertible 
     package var defaultValueDescription: String { description }
 }
 
+extension DurationArgument: Comparable {
+    package static func == (left: Self, right: Self) -> Bool { left.duration == right.duration }
+    package static func < (left: Self, right: Self) -> Bool { left.duration < right.duration }
+}
+
+extension ClosedRange where Bound: CustomStringConvertible {
+    /// For help and error messages.
+    var inWords: String { "from \(lowerBound) to \(upperBound)" }
+}
+
 /// A duration, or `off` or `0` (with or without a unit) for none.
 struct OptionalDurationArgument: ExpressibleByArgument {
     let duration: Duration?

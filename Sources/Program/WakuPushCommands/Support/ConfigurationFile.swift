@@ -24,12 +24,6 @@ struct ConfigurationFile {
         let options: [String: Setting]
         let place: String
 
-        subscript(key: String) -> String? { options[key]?.values.last }
-        /// nil if the key is absent.
-        func list(_ key: String) -> [String]? { options[key]?.values }
-        /// File and line of a key, or of the entry if it is absent.
-        func place(of key: String) -> String { options[key]?.place ?? place }
-
         /// An entry for each key: the key with its value, and `others`.
         func parts(with others: [String: String]) -> [Entry] {
             let others = others.mapValues { Setting(values: [$0], place: place) }
@@ -43,16 +37,11 @@ struct ConfigurationFile {
     static let endpointsKey = "gorush-endpoints"
     static let notificationsKey = "notifications"
 
-    /// The options of an endpoint.
-    static let endpointKeys = [
-        "name", "url", "platforms", "services", "apn-topics", "apn-sandbox-topics", "ca", "user", "password-file", "token-file", "headers",
-        "payload-profile", "connections", "batch", "timeout",
-    ]
-
     let path: String
     let options: [String: Setting]
     /// Options without a value: they count as absent, and their defaults apply.
     let unset: [(name: String, place: String)]
+    /// Entries with keys of ``EndpointKey``.
     let endpoints: [Entry]
     /// Entries with keys of ``NotificationKey``.
     let notifications: [Entry]
@@ -112,7 +101,8 @@ struct ConfigurationFile {
                         guard let list = value.sequence else {
                             throw CommandFailure(.data, "\(place): \(name) must be a list of endpoints")
                         }
-                        endpoints = list.compactMap { Self.entry(in: $0, keys: Set(Self.endpointKeys), "an endpoint", path, failures) }
+                        let keys = Set(EndpointKey.allCases.map(\.rawValue))
+                        endpoints = list.compactMap { Self.entry(in: $0, keys: keys, "an endpoint", path, failures) }
                     } else if name == Self.notificationsKey, !Self.isNull(value) {
                         // A single entry needs no list.
                         let keys = Set(NotificationKey.allCases.map(\.rawValue))

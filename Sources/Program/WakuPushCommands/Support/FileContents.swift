@@ -2,8 +2,6 @@ import Foundation
 
 /// Which contents the files have that options name, to tell whether they changed although their paths did not.
 struct FileContents: Sendable {
-    private static let endpointKeys = ["ca", "password-file", "token-file"]
-
     /// By option, or by key of `gorush-endpoints`: path and hash of each file.
     private var files: [String: [String: Int]] = [:]
 
@@ -14,8 +12,8 @@ struct FileContents: Sendable {
             for path in value.values { add(path, of: value.option) }
         }
         for entry in gorush.compactMap(\.entry) {
-            for key in Self.endpointKeys {
-                if let path = entry[key] { add(path, of: "\(ConfigurationFile.endpointsKey).\(key)") }
+            for key in EndpointKey.allCases where key.option?.isFile == true {
+                if let path = entry[key] { add(path, of: "\(ConfigurationFile.endpointsKey).\(key.rawValue)") }
             }
         }
     }

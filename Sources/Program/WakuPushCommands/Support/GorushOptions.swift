@@ -82,12 +82,12 @@ struct GorushOptions: ParsableArguments {
                     try GorushSettings(endpoint, number: index + 1, standard: self, notifications)
                 }
                 // The values one by one, each beside a valid URL, so that an error does not hide the next.
-                for part in endpoint.parts(with: ["url": Self.standardURL]) { failures.check { try read(part) } }
+                for part in endpoint.parts(with: [EndpointKey.url.rawValue: Self.standardURL]) { failures.check { try read(part) } }
                 guard let next = failures.check(body: { try read(endpoint) }) else { continue }
                 if settings.contains(where: { $0.rule.name == next.rule.name }) {
                     failures.check {
                         throw CommandFailure(
-                            .data, "\(endpoint.place(of: "name")): duplicate endpoint name \(next.rule.name): names must be unique")
+                            .data, "\(endpoint.place(of: .name)): duplicate endpoint name \(next.rule.name): names must be unique")
                     }
                 }
                 settings.append(next)
@@ -100,9 +100,11 @@ struct GorushOptions: ParsableArguments {
                 url: url ?? Self.standardURL,
                 rule: EndpointRule(apnTopics: allowApnTopic.isEmpty ? nil : Set(allowApnTopic), sandboxTopics: Set(sandboxApnTopic)),
                 profile: payloadProfile, notifications: notifications.rules(forEndpoint: EndpointRule().name),
-                connections: failures.check { try count(gorushConnections, within: 1...64, of: "--gorush-connections") } ?? 1,
-                batch: failures.check { try count(gorushBatch, within: 1...100, of: "--gorush-batch") } ?? 1,
-                timeout: failures.check { try Self.timeout(gorushTimeout, "--gorush-timeout") } ?? GorushClient.standardTimeout,
+                connections: failures.check { try GorushSettings.value(.connections, gorushConnections, GorushSettings.connectionRange) }
+                    ?? 1,
+                batch: failures.check { try GorushSettings.value(.batch, gorushBatch, GorushSettings.batchRange) } ?? 1,
+                timeout: failures.check { try GorushSettings.value(.timeout, gorushTimeout, GorushSettings.timeoutRange).duration }
+                    ?? GorushClient.standardTimeout,
                 ca: Settings.gorushCa.value(gorushCa),
                 user: Settings.gorushUser.value(gorushUser),
                 passwordFile: Settings.gorushPasswordFile.value(gorushPasswordFile),
@@ -130,24 +132,15 @@ struct GorushOptions: ParsableArguments {
     private var endpointNames: [String] {
         (Environment.file?.endpoints ?? []).enumerated().map { GorushSettings.name(of: $1, number: $0 + 1) } + [EndpointRule().name]
     }
-
-    /// The minimum exceeds the time that requests wait for an outcome; after the maximum a notification has expired.
-    private static let timeouts = Duration.seconds(5)...Duration.seconds(600)
-
-    /// - Parameter name: the option's name, for the error message.
-    fileprivate static func timeout(_ argument: DurationArgument, _ name: String) throws(CommandFailure) -> Duration {
-        guard timeouts.contains(argument.duration) else { throw CommandFailure(.usage, "\(name) must be from 5s to 10m") }
-        return argument.duration
-    }
-
-    fileprivate func count(_ count: Int, within range: ClosedRange<Int>, of name: String) throws(CommandFailure) -> Int {
-        guard range.contains(count) else { throw CommandFailure(.usage, "\(name) must be from \(range.lowerBound) to \(range.upperBound)") }
-        return count
-    }
 }
 
 /// The configuration of a gorush server.
 struct GorushSettings {
+    static let connectionRange = 1...64
+    static let batchRange = 1...100
+    /// The minimum exceeds the time that requests wait for an outcome; after the maximum a notification has expired.
+    static let timeoutRange = DurationArgument("5s")...DurationArgument("10m")
+
     var url: String
     var rule: EndpointRule
     let profile: PayloadProfile
@@ -167,27 +160,21 @@ struct GorushSettings {
     var ids: NotificationIDCipher?
 
     /// Where a setting is from: file and line, or an environment variable; nil for the command line.
-    ///
-    /// - Parameter option: the option that has the same meaning.
-    func place(of key: String, option: String) -> String? {
-        entry.map { $0.place(of: key) } ?? ServeOption.place(of: option)
+    func place(of key: EndpointKey) -> String? {
+        entry.map { $0.place(of: key) } ?? ServeOption.place(of: key.option?.name)
     }
 
     /// Checks URL, certificates, credentials and headers, each by itself.
     func check(_ failures: ConfigurationFailures) {
-        failures.check(at: place(of: "ca", option: "gorush-ca")) { try trust() }
-        failures.check(
-            at: place(
-                of: tokenFile == nil ? "password-file" : "token-file",
-                option: tokenFile == nil ? "gorush-password-file" : "gorush-token-file")
-        ) { try credentials() }
+        failures.check(at: place(of: .ca)) { try trust() }
+        failures.check(at: place(of: tokenFile == nil ? .passwordFile : .tokenFile)) { try credentials() }
         for header in headers {
-            failures.check(at: place(of: "headers", option: "gorush-header")) { try Self.header(header, of: rule.name) }
+            failures.check(at: place(of: .headers)) { try Self.header(header, of: rule.name) }
         }
-        failures.check(at: place(of: "url", option: "gorush")) {
+        failures.check(at: place(of: .url)) {
             try GorushClient(client: CurlClient(), url: url, profile: profile, settings: notifications, timeout: timeout)
         }
-        failures.check(at: place(of: "payload-profile", option: "payload-profile")) { try checkPrivacy() }
+        failures.check(at: place(of: .payloadProfile)) { try checkPrivacy() }
     }
 
     /// With the profile `private`, no setting may tell notifications apart.
@@ -264,7 +251,7 @@ struct GorushSettings {
 }
 
 extension GorushSettings {
-    fileprivate static func name(of endpoint: ConfigurationFile.Entry, number: Int) -> String { endpoint["name"] ?? "gorush \(number)" }
+    fileprivate static func name(of endpoint: ConfigurationFile.Entry, number: Int) -> String { endpoint[.name] ?? "gorush \(number)" }
 
     /// - Parameters:
     ///   - number: its position, from 1: the default name.
@@ -273,8 +260,10 @@ extension GorushSettings {
     fileprivate init(
         _ endpoint: ConfigurationFile.Entry, number: Int, standard: GorushOptions, _ notifications: NotificationSettings
     ) throws(CommandFailure) {
-        guard let url = endpoint["url"] else { throw CommandFailure(.data, "\(endpoint.place): this endpoint has no url") }
-        func find<Value>(_ key: String, _ noun: String, among all: [Value], _ name: (Value) -> String) throws(CommandFailure) -> [Value] {
+        guard let url = endpoint[.url] else { throw CommandFailure(.data, "\(endpoint.place): this endpoint has no url") }
+        func find<Value>(
+            _ key: EndpointKey, _ noun: String, among all: [Value], _ name: (Value) -> String
+        ) throws(CommandFailure) -> [Value] {
             var found: [Value] = []
             for wanted in endpoint.list(key) ?? [] {
                 guard let value = all.first(where: { name($0) == wanted }) else {
@@ -285,37 +274,36 @@ extension GorushSettings {
             }
             return found
         }
-        let platforms = try find("platforms", "platform", among: Platform.ofGorush, \.name)
-        let services = try find("services", "service", among: PushService.ofGorush, \.rawValue)
-        let profile = try find("payload-profile", "payload-profile", among: PayloadProfile.allCases, \.rawValue).last
-        func count(_ key: String, within range: ClosedRange<Int>, standard: Int) throws(CommandFailure) -> Int {
-            guard let text = endpoint[key] else { return standard }
-            guard let count = Int(text), range.contains(count) else {
-                throw CommandFailure(.data, "\(endpoint.place(of: key)): \(key) must be from \(range.lowerBound) to \(range.upperBound)")
-            }
-            return count
-        }
-        var timeout = standard.gorushTimeout
-        if let text = endpoint["timeout"] {
-            guard let argument = DurationArgument(argument: text) else {
-                throw CommandFailure(.data, "\(endpoint.place(of: "timeout")): timeout must be from 5s to 10m")
-            }
-            timeout = argument
-        }
+        let platforms = try find(.platforms, "platform", among: Platform.ofGorush, \.name)
+        let services = try find(.services, "service", among: PushService.ofGorush, \.rawValue)
+        let profile = try find(.payloadProfile, "payload-profile", among: PayloadProfile.allCases, \.rawValue).last
         let name = Self.name(of: endpoint, number: number)
         self.init(
             url: url,
             rule: EndpointRule(
-                name: name, platforms: platforms.isEmpty ? nil : Set(platforms), apnTopics: endpoint.list("apn-topics").map(Set.init),
-                sandboxTopics: Set(endpoint.list("apn-sandbox-topics") ?? []), services: services.isEmpty ? nil : Set(services)),
+                name: name, platforms: platforms.isEmpty ? nil : Set(platforms), apnTopics: endpoint.list(.apnTopics).map(Set.init),
+                sandboxTopics: Set(endpoint.list(.sandboxTopics) ?? []), services: services.isEmpty ? nil : Set(services)),
             profile: profile ?? standard.payloadProfile, notifications: notifications.rules(forEndpoint: name),
-            connections: try count("connections", within: 1...64, standard: standard.gorushConnections),
-            batch: try count("batch", within: 1...100, standard: standard.gorushBatch),
-            timeout: try GorushOptions.timeout(
-                timeout, endpoint["timeout"] == nil ? "--gorush-timeout" : "\(endpoint.place(of: "timeout")): timeout"),
-            ca: endpoint["ca"] ?? Settings.gorushCa.value(standard.gorushCa),
-            user: endpoint["user"], passwordFile: endpoint["password-file"], tokenFile: endpoint["token-file"],
-            headers: endpoint.list("headers") ?? [], entry: endpoint)
+            connections: try Self.value(.connections, of: endpoint, standard.gorushConnections, Self.connectionRange),
+            batch: try Self.value(.batch, of: endpoint, standard.gorushBatch, Self.batchRange),
+            timeout: try Self.value(.timeout, of: endpoint, standard.gorushTimeout, Self.timeoutRange).duration,
+            ca: endpoint[.ca] ?? Settings.gorushCa.value(standard.gorushCa),
+            user: endpoint[.user], passwordFile: endpoint[.passwordFile], tokenFile: endpoint[.tokenFile],
+            headers: endpoint.list(.headers) ?? [], entry: endpoint)
+    }
+
+    /// - Parameter standard: the value of the option, for a server without this key.
+    fileprivate static func value<Value: ExpressibleByArgument & Comparable & CustomStringConvertible>(
+        _ key: EndpointKey, of endpoint: ConfigurationFile.Entry? = nil, _ standard: Value, _ range: ClosedRange<Value>
+    ) throws(CommandFailure) -> Value {
+        guard let endpoint, let text = endpoint[key] else {
+            guard range.contains(standard) else { throw CommandFailure(.usage, "--gorush-\(key.rawValue) must be \(range.inWords)") }
+            return standard
+        }
+        guard let value = Value(argument: text), range.contains(value) else {
+            throw CommandFailure(.data, "\(endpoint.place(of: key)): \(key.rawValue) must be \(range.inWords)")
+        }
+        return value
     }
 }
 

@@ -63,7 +63,7 @@ struct NotificationEntry {
             Set(Platform.allCases.filter { names.contains($0.name) })
         }
         rule.kinds = try selection(.kinds, among: ContentKind.allCases.map(\.rawValue)).map { Set($0.compactMap(ContentKind.init)) }
-        rule.apps = entry.list(NotificationKey.apps.rawValue).map(Set.init)
+        rule.apps = list(.apps).map(Set.init)
         rule.endpoints = try selection(.endpoints, among: endpoints)
         rule.protocols = try selection(.protocols, among: Self.protocols)
         rule.style = try style()
@@ -130,8 +130,11 @@ struct NotificationEntry {
     }
 
     /// nil if the key is absent.
+    private func list(_ key: NotificationKey) -> [String]? { entry.options[key.rawValue]?.values }
+
+    /// nil if the key is absent.
     private func selection(_ key: NotificationKey, among names: [String]) throws(CommandFailure) -> Set<String>? {
-        guard let values = entry.list(key.rawValue) else { return nil }
+        guard let values = list(key) else { return nil }
         for value in values where !names.contains(value) {
             throw failure(key, "has an unknown name, \(value): use \(names.joined(separator: ", "))")
         }
@@ -140,7 +143,7 @@ struct NotificationEntry {
     }
 
     private func value(_ key: NotificationKey) throws(CommandFailure) -> String? {
-        guard let values = entry.list(key.rawValue) else { return nil }
+        guard let values = list(key) else { return nil }
         guard values.count == 1 else { throw failure(key, "must be one value, not a list") }
         return values[0]
     }
@@ -165,7 +168,7 @@ struct NotificationEntry {
     private func number(_ key: NotificationKey, _ range: ClosedRange<Int>) throws(CommandFailure) -> Int? {
         guard let text = try value(key) else { return nil }
         guard let number = Int(text), range.contains(number) else {
-            throw failure(key, "must be from \(range.lowerBound) to \(range.upperBound)")
+            throw failure(key, "must be \(range.inWords)")
         }
         return number
     }

@@ -125,7 +125,8 @@ struct ReloadDecision: Equatable {
 
     /// The keys of each endpoint that apply without a restart, wherever they are in the file.
     private static func entries(_ plan: Serve.Plan) -> [[String: [String]]] {
-        plan.gorush.compactMap { $0.entry?.options.filter { !["connections", "batch"].contains($0.key) }.mapValues(\.values) }
+        let waiting = [EndpointKey.connections, .batch].map(\.rawValue)
+        return plan.gorush.compactMap { $0.entry?.options.filter { !waiting.contains($0.key) }.mapValues(\.values) }
     }
 }
 
