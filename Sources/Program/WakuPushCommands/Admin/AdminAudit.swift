@@ -18,10 +18,9 @@ extension Admin {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "Maximum number of records; the latest are shown.") var limit = 100
+        @Option(help: "Maximum number of records; the latest are shown.", transform: Page.limit) var limit = 100
 
         func execute() async throws {
-            guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
             guard access(folder, R_OK | X_OK) == 0 else {
                 throw CommandFailure(.data, "data folder \(folder) can't be opened: set --data to the daemon's data folder")
             }

@@ -26,10 +26,9 @@ extension Admin.Registrations {
         @OptionGroup var filter: FilterOptions
         @Argument(help: "The beginning of an installation id or of a key hash, or a public key.") var text: String?
         @Option(help: "A file with a device token, or - for standard input. Needs --identity.") var tokenFile: String?
-        @Option(help: "Maximum number of results.") var limit = 100
+        @Option(help: "Maximum number of results.", transform: Page.limit) var limit = 100
 
         func execute() async throws {
-            guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
             guard (text == nil) != (tokenFile == nil) else {
                 throw CommandFailure(.usage, "give the beginning of an installation id or a key hash, or --token-file")
             }

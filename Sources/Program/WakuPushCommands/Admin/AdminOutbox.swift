@@ -18,10 +18,9 @@ extension Admin.Outbox {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "Maximum number of results.") var limit = 100
+        @Option(help: "Maximum number of results.", transform: Page.limit) var limit = 100
 
         func execute() async throws {
-            guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
             let store = try openStore()
             let rows = try rows(store)
             if admin.json { return try Output.json(rows) }
@@ -196,10 +195,9 @@ extension Admin {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "Maximum number of registrants.") var limit = 100
+        @Option(help: "Maximum number of registrants.", transform: Page.limit) var limit = 100
 
         func execute() async throws {
-            guard limit > 0 else { throw CommandFailure(.usage, "--limit must be above 0") }
             let store = try openStore()
             var rows: [Row] = []
             if let identity = admin.identityFile {

@@ -27,18 +27,16 @@ extension Admin.Registrations {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @OptionGroup var filter: FilterOptions
-        @Option(help: "Maximum number of results.") var limit = 100
-        @Option(help: "Number of results to skip.") var offset = 0
+        @OptionGroup var page: Page
 
         func execute() async throws {
-            guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
             let store = try openStore()
-            var rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: limit, offset: offset))
+            var rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: page.limit, offset: page.offset))
                 .map { RegistrationRow($0) }
-            if rows.count < limit, !NodeAssembly.added.isEmpty {
-                let before = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: offset)).count
+            if rows.count < page.limit, !NodeAssembly.added.isEmpty {
+                let before = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: page.offset)).count
                 rows += try AddedRegistration.find(
-                    filter.owners(), limit: limit - rows.count, offset: rows.isEmpty ? offset - before : 0, in: store
+                    filter.owners(), limit: page.limit - rows.count, offset: rows.isEmpty ? page.offset - before : 0, in: store
                 ).map { RegistrationRow($0) }
             }
             try rows.print(asJSON: admin.json)
@@ -303,8 +301,8 @@ private struct RegistrationDetail: FieldsReport {
         guard let opened else { return fields }
         fields += [
             ("enabled", opened.enabled ? "yes" : "no"), ("APN topic", opened.apnTopic),
-            ("device token", opened.deviceToken ?? "<hidden: --reveal shows it>"),
-            ("access token", opened.accessToken ?? "<hidden: --reveal shows it>"),
+            ("device token", opened.deviceToken ?? Output.hidden),
+            ("access token", opened.accessToken ?? Output.hidden),
             ("contacts only", opened.contactsOnly ? "yes" : "no"), ("allowed keys", String(opened.allowedKeys)),
             ("blocked", String(opened.blockedChats)), ("muted chats", String(opened.mutedChats)),
             ("mentions", opened.blockMentions ? "blocked" : "from \(opened.allowedMentionChats) chats"),
@@ -321,7 +319,7 @@ extension RegistrationDetail {
         ]
         guard let device else { return fields }
         if let topic = device.apnTopic, !topic.isEmpty { fields.append(("APN topic", topic)) }
-        fields.append(("device token", device.deviceToken ?? "<hidden: --reveal shows it>"))
+        fields.append(("device token", device.deviceToken ?? Output.hidden))
         if let content = device.content { fields.append(("content", content)) }
         return fields
     }

@@ -24,13 +24,11 @@ extension Admin.Records {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "How many.") var limit = 100
-        @Option(help: "How many to pass over.") var offset = 0
+        @OptionGroup var page: Page
 
         func execute() async throws {
-            guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
             let store = try openStore()
-            let rows = try store.read(StatusV01Server.Records.summaries(limit: limit, offset: offset)).map(RecordRow.init)
+            let rows = try store.read(StatusV01Server.Records.summaries(limit: page.limit, offset: page.offset)).map(RecordRow.init)
             if admin.json { return try Output.json(rows) }
             let hasIdentities = rows.contains { $0.identity != nil }
             Output.table(
@@ -176,19 +174,18 @@ private struct RecordDetail: FieldsReport {
     }
 
     var fields: [(String, String)] {
-        let hidden = "<hidden: --reveal shows it>"
         var fields = [
             ("key hash", row.keyHash), ("state", row.state), ("version", String(row.version)), ("changed", row.changed),
         ]
         if let identity = row.identity { fields.append(("identity", identity)) }
         guard let opened else { return fields }
-        fields.append(("access token", opened.accessToken ?? hidden))
+        fields.append(("access token", opened.accessToken ?? Output.hidden))
         for device in opened.devices {
             fields += [
                 ("installation", device.installation), ("  platform", device.platform),
                 ("  enabled", device.enabled ? "yes" : "no"),
                 ("  allowed keys", String(device.allowedKeys)), ("  blocked chats", String(device.blockedChats)),
-                ("  device token", device.deviceToken ?? hidden),
+                ("  device token", device.deviceToken ?? Output.hidden),
             ]
         }
         return fields

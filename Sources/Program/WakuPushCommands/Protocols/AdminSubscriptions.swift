@@ -58,15 +58,13 @@ extension Admin.Subscriptions {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @OptionGroup var filter: SubscriptionFilterOptions
-        @Option(help: "Maximum number of results.") var limit = 100
-        @Option(help: "Number of results to skip.") var offset = 0
+        @OptionGroup var page: Page
 
         func execute() async throws {
-            guard limit > 0, offset >= 0 else { throw CommandFailure(.usage, "--limit must be above 0 and --offset at least 0") }
             let isOpened = admin.identityFile != nil
             let store = try openStore(unsealing: isOpened)
             var rows: [SubscriptionRow] = []
-            var left = offset
+            var left = page.offset
             try SessionServer.Subscriptions.forEach(filter.filter(), in: store) { summary in
                 guard left == 0 else {
                     left -= 1
@@ -74,7 +72,7 @@ extension Admin.Subscriptions {
                 }
                 let record = isOpened ? try? SessionServer.Subscriptions(store.sealer).open(summary) : nil
                 rows.append(SubscriptionRow(summary, record))
-                return rows.count < limit
+                return rows.count < page.limit
             }
             if admin.json { return try Output.json(rows) }
             Output.table(
@@ -183,7 +181,7 @@ private struct SubscriptionDetail: FieldsReport {
         return fields + [
             ("namespaces", opened.namespaces.map(String.init).joined(separator: ", ")),
             ("data", opened.wantsData ? "wanted" : "not wanted"),
-            ("signed by", opened.signedBy), ("device token", opened.deviceToken ?? "<hidden: --reveal shows it>"),
+            ("signed by", opened.signedBy), ("device token", opened.deviceToken ?? Output.hidden),
         ]
     }
 }

@@ -2,6 +2,9 @@ import Foundation
 
 /// Output of commands: text, tables and JSON. Lines, tables and fields are ``printable(_:)``, as they may contain text from files, clients or peers.
 package enum Output {
+    /// In place of a secret.
+    static let hidden = "<hidden: --reveal shows it>"
+
     package static func line(_ text: String = "") {
         self.text(printable(text))
     }
