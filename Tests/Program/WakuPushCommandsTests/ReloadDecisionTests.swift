@@ -1,4 +1,5 @@
 import Foundation
+import NodeAPI
 import TestSupport
 import Testing
 
@@ -32,13 +33,13 @@ struct ReloadDecisionTests {
     @Test func reloadableOptionsApplyAndOthersWait() throws {
         let started = try plan("log-level: info\n")
         let new = try plan("log-level: debug\nmax-request-age: 5m\ngorush-batch: 7\n")
-        let first = ReloadDecision(started: started, last: started, new: new, added: [])
+        let first = ReloadDecision(started: started, last: started, new: new)
         #expect(first.applied == ["log-level"] && first.waiting == ["max-request-age", "gorush-batch"] && first.replacesGorush)
         // The same file again: the options still wait.
-        let second = ReloadDecision(started: started, last: new, new: new, added: [])
+        let second = ReloadDecision(started: started, last: new, new: new)
         #expect(second.applied == [] && second.waiting == first.waiting)
         // Back to the file of the start.
-        let third = ReloadDecision(started: started, last: new, new: started, added: [])
+        let third = ReloadDecision(started: started, last: new, new: started)
         #expect(third.applied == ["log-level"] && third.waiting == [])
     }
 
@@ -47,11 +48,11 @@ struct ReloadDecisionTests {
         let swapped = try plan(endpoints(google, apple))
         var last = started
         for _ in 0..<2 {
-            let decision = ReloadDecision(started: started, last: last, new: swapped, added: [])
+            let decision = ReloadDecision(started: started, last: last, new: swapped)
             #expect(!decision.replacesGorush && decision.applied == [] && decision.waiting == ["gorush-endpoints"])
             last = swapped
         }
-        let restored = ReloadDecision(started: started, last: last, new: started, added: [])
+        let restored = ReloadDecision(started: started, last: last, new: started)
         #expect(restored.replacesGorush && restored.applied == ["gorush-endpoints"] && restored.waiting == [])
     }
 
@@ -59,21 +60,21 @@ struct ReloadDecisionTests {
     @Test func optionsOfGorushWaitWithTheRules() throws {
         let started = try plan("allow-apn-topic: a\n")
         let new = try plan("allow-apn-topic: b\ngorush: http://127.0.0.1:3\nlimit: {requests: 1/s}\n")
-        let decision = ReloadDecision(started: started, last: started, new: new, added: [])
+        let decision = ReloadDecision(started: started, last: started, new: new)
         #expect(!decision.replacesGorush && decision.applied == ["limit"] && decision.waiting == ["allow-apn-topic", "gorush"])
     }
 
     @Test func valuesOfAnEndpointApplyExceptConnectionsAndBatch() throws {
         let started = try plan(endpoints(apple, google))
         let moved = try plan("# a comment\n" + endpoints(apple, google))
-        #expect(ReloadDecision(started: started, last: started, new: moved, added: []).applied == [])
+        #expect(ReloadDecision(started: started, last: started, new: moved).applied == [])
 
         let token = try plan(endpoints(apple, google.replacing("}", with: ", token-file: \(folder.path)/token}")))
-        let decision = ReloadDecision(started: started, last: started, new: token, added: [])
+        let decision = ReloadDecision(started: started, last: started, new: token)
         #expect(decision.replacesGorush && decision.applied == ["gorush-endpoints"] && decision.waiting == [])
 
         let wider = try plan(endpoints(apple.replacing("}", with: ", connections: 5, batch: 9}"), google))
-        let waiting = ReloadDecision(started: started, last: started, new: wider, added: [])
+        let waiting = ReloadDecision(started: started, last: started, new: wider)
         #expect(waiting.applied == [] && waiting.waiting == ["gorush-endpoints.connections", "gorush-endpoints.batch"])
     }
 
@@ -91,15 +92,15 @@ struct ReloadDecisionTests {
         let started = try plan(text)
         _ = try write(String(repeating: "ab", count: 64), to: "denied")
         let banned = try plan(text)
-        #expect(ReloadDecision(started: started, last: started, new: banned, added: []).applied == ["deny-keys (content)"])
-        #expect(ReloadDecision(started: started, last: banned, new: try plan(text), added: []).applied == [])
+        #expect(ReloadDecision(started: started, last: started, new: banned).applied == ["deny-keys (content)"])
+        #expect(ReloadDecision(started: started, last: banned, new: try plan(text)).applied == [])
         _ = try write("another secret", to: "token")
-        #expect(ReloadDecision(started: started, last: banned, new: try plan(text), added: []).applied == ["gorush-token-file (content)"])
+        #expect(ReloadDecision(started: started, last: banned, new: try plan(text)).applied == ["gorush-token-file (content)"])
 
         // Another file is a changed value, and named as such.
         let other = try write("third secret", to: "other")
         let moved = try plan("deny-keys: \(denied)\ngorush-token-file: \(other)\n")
-        #expect(ReloadDecision(started: started, last: banned, new: moved, added: []).applied == ["gorush-token-file"])
+        #expect(ReloadDecision(started: started, last: banned, new: moved).applied == ["gorush-token-file"])
     }
 
     /// The node runs with the former content until a restart, so each reload warns.
@@ -111,12 +112,12 @@ struct ReloadDecisionTests {
         var last = started
         for _ in 0..<2 {
             let new = try plan(text)
-            let decision = ReloadDecision(started: started, last: last, new: new, added: [])
+            let decision = ReloadDecision(started: started, last: last, new: new)
             #expect(decision.applied == [] && decision.waiting == ["otlp-header-file (content)"])
             last = new
         }
         _ = try write("Authorization: Bearer a", to: "header")
-        #expect(ReloadDecision(started: started, last: last, new: try plan(text), added: []).waiting == [])
+        #expect(ReloadDecision(started: started, last: last, new: try plan(text)).waiting == [])
     }
 
     @Test func aReplacedFeedbackSecretAppliesUnlessItWasDisabled() throws {
@@ -126,13 +127,13 @@ struct ReloadDecisionTests {
         let text = try secret("0123456789abcdef")
         let started = try plan(text)
         _ = try secret("fedcba9876543210")
-        let decision = ReloadDecision(started: started, last: started, new: try plan(text), added: [])
+        let decision = ReloadDecision(started: started, last: started, new: try plan(text))
         #expect(decision.applied == ["feedback-secret-file (content)"] && decision.waiting == [])
 
         let disabled = try plan("")
-        let enabled = ReloadDecision(started: disabled, last: disabled, new: try plan(text), added: [])
+        let enabled = ReloadDecision(started: disabled, last: disabled, new: try plan(text))
         #expect(enabled.applied == [] && enabled.waiting == ["feedback-secret-file"])
-        #expect(ReloadDecision(started: started, last: started, new: disabled, added: []).waiting == ["feedback-secret-file"])
+        #expect(ReloadDecision(started: started, last: started, new: disabled).waiting == ["feedback-secret-file"])
     }
 
     @Test func changedContentsOfAnEndpointsFilesAreNamedUnlessTheyWait() throws {
@@ -141,15 +142,32 @@ struct ReloadDecisionTests {
         _ = try write("another secret", to: "token")
         let new = try plan(text)
         #expect(
-            ReloadDecision(started: started, last: started, new: new, added: []).applied == ["gorush-endpoints.token-file (content)"])
+            ReloadDecision(started: started, last: started, new: new).applied == ["gorush-endpoints.token-file (content)"])
         let other = try plan(endpoints(apple))
-        #expect(ReloadDecision(started: other, last: started, new: new, added: []).applied == [])
+        #expect(ReloadDecision(started: other, last: started, new: new).applied == [])
     }
 
-    @Test func addedOptionsAreReloadableAsDeclared() throws {
-        let started = try plan("")
-        let new = try plan("max-request-age: 5m\n")
-        let decision = ReloadDecision(started: started, last: started, new: new, added: ["max-request-age"])
-        #expect(decision.applied == ["max-request-age"] && decision.waiting == [])
+    /// The node keeps to the file of its start, whose contents it reads again.
+    @Test func theListOfStorageServersAppliesWithoutItsName() throws {
+        func nodes(_ address: String, to name: String) throws -> String {
+            let key = String(repeating: "ab", count: 32)
+            return try write(#"[{"pubkey_x25519":"\#(key)","ip":"\#(address)","port":22,"swarm_id":"0000000000000001"}]"#, to: name)
+        }
+        let onionKey = try write(String(repeating: "ab", count: 32), to: "onion.key")
+        let session = "session-http: 127.0.0.1:3000\nsession-onion-key: \(onionKey)\nsession-nodes: "
+        let started = try plan(session + (try nodes("192.0.2.1", to: "nodes.json")))
+        let changed = try plan(session + (try nodes("192.0.2.2", to: "nodes.json")))
+        let content = ReloadDecision(started: started, last: started, new: changed)
+        #expect(content.applied == ["session-nodes (content)"] && content.waiting == [])
+        let moved = try plan(session + (try nodes("192.0.2.2", to: "other.json")))
+        let other = ReloadDecision(started: started, last: changed, new: moved)
+        #expect(other.applied == [] && other.waiting == ["session-nodes"])
+    }
+
+    @Test func addedOptionsAreReloadableAsDeclared() {
+        for isReloadable in [true, false] {
+            let option = ProtocolOption.count("count", 1, in: 1...2, "", isReloadable: isReloadable)
+            #expect(ServeOption(option.form).reload == (isReloadable ? .value : .nothing))
+        }
     }
 }

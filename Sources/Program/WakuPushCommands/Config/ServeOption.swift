@@ -16,6 +16,16 @@ struct ServeOption {
     var isFile = false
     /// The allowed values; nil if any text is one, or it is a flag.
     var form: ValueForm?
+    var reload = Reload.nothing
+
+    /// What of an option applies on SIGHUP; a change of the rest needs a restart.
+    enum Reload {
+        case nothing
+        /// The contents of the file that it names.
+        case content
+        /// The value, and the contents of the file that it names.
+        case value
+    }
 
     static var all: [ServeOption] { Settings.all + added }
 
@@ -120,7 +130,9 @@ struct ServeOption {
 
 extension ServeOption {
     init(_ form: ProtocolOptionForm) {
-        self.init(name: form.name, help: form.help, standard: form.standard, form: ValueForm(form))
+        self.init(
+            name: form.name, help: form.help, standard: form.standard, form: ValueForm(form),
+            reload: form.isReloadable ? .value : .nothing)
     }
 }
 
@@ -138,26 +150,29 @@ extension Setting where Value == String? {
 }
 
 extension Setting where Value: ExpressibleByArgument {
-    init(_ name: String, _ standard: Value, _ help: String) {
-        let option = ServeOption(name: name, help: help, standard: standard.defaultValueDescription, form: ValueForm(Value.self))
+    init(_ name: String, _ standard: Value, _ help: String, reload: ServeOption.Reload = .nothing) {
+        let option = ServeOption(
+            name: name, help: help, standard: standard.defaultValueDescription, form: ValueForm(Value.self), reload: reload)
         self.init(option: option, standard: standard)
     }
 }
 
 extension Setting {
     /// An option without a default.
-    init<T: ExpressibleByArgument & Sendable>(_ name: String, _ help: String) where Value == T? {
-        self.init(option: ServeOption(name: name, help: help, standard: nil, form: ValueForm(T.self)), standard: nil)
+    init<T: ExpressibleByArgument & Sendable>(_ name: String, _ help: String, reload: ServeOption.Reload = .nothing) where Value == T? {
+        self.init(option: ServeOption(name: name, help: help, standard: nil, form: ValueForm(T.self), reload: reload), standard: nil)
     }
 
     /// An option that repeats.
-    init(_ name: String, _ help: String, valueName: String? = nil) where Value == [String] {
-        self.init(option: ServeOption(name: name, help: help, standard: nil, valueName: valueName, isList: true), standard: [])
+    init(_ name: String, _ help: String, valueName: String? = nil, reload: ServeOption.Reload = .nothing) where Value == [String] {
+        let option = ServeOption(name: name, help: help, standard: nil, valueName: valueName, isList: true, reload: reload)
+        self.init(option: option, standard: [])
     }
 
     /// An option that names a file.
-    init(file name: String, _ help: String) where Value == String? {
-        self.init(option: ServeOption(name: name, help: help, standard: nil, isFile: true, form: ValueForm(String.self)), standard: nil)
+    init(file name: String, _ help: String, reload: ServeOption.Reload = .nothing) where Value == String? {
+        let option = ServeOption(name: name, help: help, standard: nil, isFile: true, form: ValueForm(String.self), reload: reload)
+        self.init(option: option, standard: nil)
     }
 
     /// An option that names a file, and repeats.

@@ -59,10 +59,11 @@ enum Settings {
 
     static let gorush = Setting<String?>(
         "gorush",
-        "URL of the gorush server, with or without a path. For several servers use gorush-endpoints in the configuration file. none: no gorush, only Web Push. [default: \(GorushOptions.standardURL)]"
-    )
+        "URL of the gorush server, with or without a path. For several servers use gorush-endpoints in the configuration file. none: no gorush, only Web Push. [default: \(GorushOptions.standardURL)]",
+        reload: .value)
     static let payloadProfile = Setting<PayloadProfile>(
-        "payload-profile", .combined, "Format of notifications: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).")
+        "payload-profile", .combined,
+        "Format of notifications: \(PayloadProfile.allCases.map(\.rawValue).joined(separator: ", ")).", reload: .value)
     static let allowApnTopic = Setting<[String]>(
         "allow-apn-topic", "An iOS app (APNs topic) that may register; repeat it for several. Default: all apps may.")
     static let sandboxApnTopic = Setting<[String]>(
@@ -74,16 +75,20 @@ enum Settings {
         "Maximum number of notifications in a post, \(GorushSettings.batchRange.inWords). Must not exceed gorush's core.max_notification.")
     static let gorushTimeout = Setting<DurationArgument>(
         "gorush-timeout", DurationArgument("60s"),
-        "Timeout of a post, \(GorushSettings.timeoutRange.inWords). After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes."
-    )
-    static let gorushCa = Setting<String?>(file: "gorush-ca", "File with CA certificates (PEM) to trust instead of the system's.")
-    static let gorushUser = Setting<String?>("gorush-user", "User name for HTTP basic authentication.")
-    static let gorushPasswordFile = Setting<String?>(file: "gorush-password-file", "File with the password of --gorush-user.")
-    static let gorushTokenFile = Setting<String?>(file: "gorush-token-file", "File with a bearer token.")
-    static let gorushHeader = Setting<[String]>("gorush-header", "An additional HTTP header, \"Name: value\"; repeat it for several.")
+        "Timeout of a post, \(GorushSettings.timeoutRange.inWords). After a timeout the notifications are posted again and may arrive twice: set it longer than the slowest post takes.",
+        reload: .value)
+    static let gorushCa = Setting<String?>(
+        file: "gorush-ca", "File with CA certificates (PEM) to trust instead of the system's.", reload: .value)
+    static let gorushUser = Setting<String?>("gorush-user", "User name for HTTP basic authentication.", reload: .value)
+    static let gorushPasswordFile = Setting<String?>(
+        file: "gorush-password-file", "File with the password of --gorush-user.", reload: .value)
+    static let gorushTokenFile = Setting<String?>(file: "gorush-token-file", "File with a bearer token.", reload: .value)
+    static let gorushHeader = Setting<[String]>(
+        "gorush-header", "An additional HTTP header, \"Name: value\"; repeat it for several.", reload: .value)
     static let feedbackSecretFile = Setting<String?>(
         file: "feedback-secret-file",
-        "File with the shared secret that gorush's feedback hook sends, 16 to 256 characters. Without it /feedback is disabled.")
+        "File with the shared secret that gorush's feedback hook sends, 16 to 256 characters. Without it /feedback is disabled.",
+        reload: .value)
 
     // MARK: Web Push
 
@@ -154,8 +159,8 @@ enum Settings {
     )
     static let sessionNodes = Setting<String?>(
         file: "session-nodes",
-        "File with the storage servers: a JSON array of objects with pubkey_x25519, ip, port and swarm_id. Reloaded on SIGHUP. The alternative is --session-oxend."
-    )
+        "File with the storage servers: a JSON array of objects with pubkey_x25519, ip, port and swarm_id. Reloaded on SIGHUP. The alternative is --session-oxend.",
+        reload: .content)
     static let sessionOxend = Setting<String?>(
         "session-oxend",
         "An oxend that knows the storage servers: ipc:///path, tcp://host:port or curve://host:port/<64 hex digits of its key>.")
@@ -181,7 +186,7 @@ enum Settings {
         "Base URL (https) of this documentation as built by DocC: the status page then links to the section about each alarm. Without it the page names the section."
     )
     static let logLevel = Setting<Logger.Level>(
-        "log-level", .info, "Minimum level of log records: trace, debug, info, notice, warning, error or critical.")
+        "log-level", .info, "Minimum level of log records: trace, debug, info, notice, warning, error or critical.", reload: .value)
     static let logFormat = Setting<LogFormat>("log-format", .text, "Format of log records, one per line on standard error: text or json.")
 
     // MARK: Traces
@@ -204,11 +209,12 @@ enum Settings {
     static let limit = Setting<[String]>(
         "limit",
         "A limit such as requests-by-sender=20/s or installations-by-key=100; off for none. Repeat it for several. Limits: \(LimitOptions.standard.map(\.name).joined(separator: ", ")).",
-        valueName: "name=value")
+        valueName: "name=value", reload: .value)
     static let allowKeys = Setting<String?>(
-        file: "allow-keys", "File with the only keys that may register: a public key or its hash per line, # begins a comment.")
+        file: "allow-keys", "File with the only keys that may register: a public key or its hash per line, # begins a comment.",
+        reload: .value)
     static let denyKeys = Setting<String?>(
-        file: "deny-keys", "File with keys that may not register, in the same format. Takes precedence over --allow-keys.")
+        file: "deny-keys", "File with keys that may not register, in the same format. Takes precedence over --allow-keys.", reload: .value)
     static let registrationLifetime = Setting<OptionalDurationArgument>(
         "registration-lifetime", OptionalDurationArgument(nil),
         "Registrations that are not renewed with a higher version within this time are removed. off: never.")

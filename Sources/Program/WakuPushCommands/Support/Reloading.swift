@@ -70,12 +70,11 @@ final class ReplaceableGorush: NotificationPosting {
 
 /// The effects of a reload.
 struct ReloadDecision: Equatable {
-    /// Options that can change while the node runs, but for those of protocols of other packages. The others need a restart.
-    static let reloadable: Set<String> = ofGorush.union(["log-level", "limit", "allow-keys", "deny-keys"])
-    private static let ofGorush: Set<String> = [
-        "gorush", "gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file", "gorush-header", "gorush-timeout",
-        "payload-profile",
-    ]
+    private static let ofGorush = names(EndpointKey.allCases.compactMap(\.option), reloading: .value)
+
+    private static func names(_ options: [ServeOption], reloading reload: ServeOption.Reload) -> Set<String> {
+        Set(options.filter { $0.reload == reload }.map(\.name))
+    }
 
     /// Options that apply now, if their values, or the contents of their files, differ from the last reload.
     private(set) var applied: [String]
@@ -89,16 +88,15 @@ struct ReloadDecision: Equatable {
     ///   - started: the plan that the node was started with.
     ///   - last: the plan of the last reload; `started` before the first.
     ///   - new: the plan that was read now.
-    ///   - added: the reloadable options of protocols of other packages.
-    init(started: Serve.Plan, last: Serve.Plan, new: Serve.Plan, added: Set<String>) {
+    init(started: Serve.Plan, last: Serve.Plan, new: Serve.Plan) {
         let values = Dictionary(uniqueKeysWithValues: new.values.map { ($0.option, $0.values) })
         func changed(since plan: Serve.Plan) -> [String] { plan.values.filter { $0.values != values[$0.option] }.map(\.option) }
         replacesGorush = new.gorush.map(\.rule) == started.gorush.map(\.rule)
-        var reloadable = Self.reloadable.union(added)
+        var reloadable = Self.names(ServeOption.all, reloading: .value)
         if !replacesGorush { reloadable.subtract(Self.ofGorush) }
         // Without a secret at the start there is no endpoint for feedback.
         let secrets = [started, new].compactMap(\.configuration.feedbackSecret)
-        if secrets.count == 2 { reloadable.insert("feedback-secret-file") }
+        if secrets.count < 2 { reloadable.remove(Settings.feedbackSecretFile.option.name) }
         applied = changed(since: last).filter(reloadable.contains)
         waiting = Set(changed(since: started)).subtracting(reloadable)
 
@@ -112,7 +110,8 @@ struct ReloadDecision: Equatable {
             waiting.insert(ConfigurationFile.endpointsKey)
         }
         func isOfGorush(_ name: String) -> Bool { Self.ofGorush.contains(name) || name.hasPrefix(ConfigurationFile.endpointsKey) }
-        func appliesContent(_ name: String) -> Bool { reloadable.contains(name) || isOfGorush(name) || name == "session-nodes" }
+        let withContent = Self.names(ServeOption.all, reloading: .content)
+        func appliesContent(_ name: String) -> Bool { reloadable.contains(name) || isOfGorush(name) || withContent.contains(name) }
         for name in new.contents.changes(since: last.contents)
         where appliesContent(name) && !waiting.contains(name) && !applied.contains(name) && (replacesGorush || !isOfGorush(name)) {
             applied.append("\(name) (content)")
@@ -125,8 +124,8 @@ struct ReloadDecision: Equatable {
 
     /// The keys of each endpoint that apply without a restart, wherever they are in the file.
     private static func entries(_ plan: Serve.Plan) -> [[String: [String]]] {
-        let waiting = [EndpointKey.connections, .batch].map(\.rawValue)
-        return plan.gorush.compactMap { $0.entry?.options.filter { !waiting.contains($0.key) }.mapValues(\.values) }
+        let keys = Set(EndpointKey.allCases.filter { $0.option?.reload != .nothing }.map(\.rawValue))
+        return plan.gorush.compactMap { $0.entry?.options.filter { keys.contains($0.key) }.mapValues(\.values) }
     }
 }
 
@@ -176,8 +175,7 @@ final class ReloadService: Service {
             let ids = NotificationIDCipher(identity: started.configuration.identity)
             for index in new.gorush.indices { new.gorush[index].ids = ids }
             let last = last.withLock(\.self)
-            let decision = ReloadDecision(
-                started: started, last: last, new: new, added: Set(NodeAssembly.addedOptions.filter(\.isReloadable).map(\.name)))
+            let decision = ReloadDecision(started: started, last: last, new: new)
             // All files are read before anything changes.
             let clients = try decision.replacesGorush ? new.gorush.map { try $0.client() } : []
             apply(new, clients)
