@@ -1,6 +1,5 @@
 import PushNode
 import ArgumentParser
-import Logging
 
 extension Admin {
     struct Drain: AdminCommand {
@@ -42,23 +41,6 @@ extension Admin {
                 }
                 try await Task.sleep(for: .milliseconds(200))
             }
-        }
-    }
-
-    struct LogLevel: AdminCommand {
-        static let configuration = CommandConfiguration(
-            abstract: "Changes the log level of the running daemon, until it stops.",
-            discussion: "EXAMPLE\n  waku-push admin log-level debug --data data")
-
-        @ParentCommand var command: Admin
-        @OptionGroup var admin: AdminOptions
-        @Argument(help: "The new level: trace, debug, info, notice, warning, error or critical.") var level: Logger.Level
-
-        func execute() async throws {
-            let client = try client()
-            let before: AdminAPI.LogLevel = try await client.post("/log-level", AdminAPI.LogLevel(level: level.rawValue))
-            if admin.json { return try Output.json(["before": before.level, "now": level.rawValue]) }
-            Output.line("log level \(level.rawValue), before \(before.level)")
         }
     }
 }

@@ -1,7 +1,6 @@
 import PushNode
 import ArgumentParser
 import Delivery
-import Foundation
 import Core
 import NodeAPI
 import NodeAssembly
@@ -322,11 +321,5 @@ extension RegistrationDetail {
         fields.append(("device token", device.deviceToken ?? Output.hidden))
         if let content = device.content { fields.append(("content", content)) }
         return fields
-    }
-}
-
-extension Timestamp {
-    var formatted: String {
-        Date(timeIntervalSince1970: TimeInterval(rawValue / 1_000_000_000)).formatted(.iso8601)
     }
 }

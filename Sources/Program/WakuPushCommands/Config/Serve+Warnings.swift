@@ -1,4 +1,3 @@
-import Core
 import Delivery
 import Foundation
 import NodeAPI

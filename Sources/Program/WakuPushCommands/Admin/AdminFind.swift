@@ -1,0 +1,88 @@
+import ArgumentParser
+import Core
+import Delivery
+import NodeAPI
+import PushNode
+import StatusProtocol
+import StatusServer
+import Storage
+
+extension Admin.Registrations {
+    struct Find: AdminCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Finds installations by id, registrant or device token.",
+            discussion: """
+                A device token is read from a file or from standard input, and compared with every registration. This needs the node's key.
+
+                EXAMPLES
+                  waku-push admin registrations find 7c33e66c --data data
+                  waku-push admin registrations find --token-file - --data data \\
+                    --identity id.key
+                """)
+
+        @ParentCommand var command: Admin
+        @OptionGroup var admin: AdminOptions
+        @OptionGroup var filter: FilterOptions
+        @Argument(help: "The beginning of an installation id or of a key hash, or a public key.") var text: String?
+        @Option(help: "A file with a device token, or - for standard input. Needs --identity.") var tokenFile: String?
+        @Option(help: "Maximum number of results.", transform: Page.limit) var limit = 100
+
+        func execute() async throws {
+            guard (text == nil) != (tokenFile == nil) else {
+                throw CommandFailure(.usage, "give the beginning of an installation id or a key hash, or --token-file")
+            }
+            let rows =
+                if let tokenFile {
+                    try await audited(.registrationsFind) { try find(byTokenIn: tokenFile) }
+                } else {
+                    try find(text ?? "")
+                }
+            guard !rows.isEmpty else { throw CommandFailure(.data, "no matching registration") }
+            try rows.print(asJSON: admin.json)
+        }
+
+        private func find(_ text: String) throws -> [RegistrationRow] {
+            let store = try openStore()
+            // Installation ids of identities other than the first are stored with a mark before them.
+            let marks = text.isEmpty ? [] : try store.read(StoreIdentities.all()).dropFirst().map { ServerMark(of: $0).storedPrefix }
+            var filters = ([[]] + marks).map { mark in
+                var filter = filter.filter
+                filter.installationPrefix = mark + Array(text.utf8)
+                return filter
+            }
+            if let registrant = RegistrantArgument(argument: text) {
+                var byOwner = filter.filter
+                byOwner.keyHashPrefix = registrant.prefix
+                filters.append(byOwner)
+            }
+            let found = try filters.reduce(into: []) { found, filter in
+                found += try store.read(StatusServer.Registrations.summaries(filter, limit: limit - found.count))
+            }.map { RegistrationRow($0) }
+            guard let registrant = RegistrantArgument(argument: text), found.count < limit else { return found }
+            let owners = filter.owners(prefix: registrant.keyPrefix)
+            return found + (try AddedRegistration.find(owners, limit: limit - found.count, in: store).map { RegistrationRow($0) })
+        }
+
+        private func find(byTokenIn path: String) throws -> [RegistrationRow] {
+            let store = try openStore(unsealing: true)
+            let token = try SecretInput.token(path)
+            var found: [RegistrationRow] = []
+            try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
+                guard let bytes = record.registration else { return true }
+                let registration = try PushNotificationRegistration(parsing: bytes)
+                if registration.deviceToken == token {
+                    let summary = RegistrationSummary(
+                        key: record.key, version: record.version, changedAt: record.changedAt, platform: registration.platform)
+                    found.append(RegistrationRow(summary))
+                }
+                return found.count < limit
+            }
+            guard found.count < limit else { return found }
+            try AddedRegistration.forEach(filter.owners(), in: store) { added, opened in
+                if opened.address?.gorushDevice?.token == token { found.append(RegistrationRow(added)) }
+                return found.count < limit
+            }
+            return found
+        }
+    }
+}
