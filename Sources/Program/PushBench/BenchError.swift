@@ -1,8 +1,8 @@
-package import WakuPushCommands
+import WakuPushCommands
 
 /// Why something could not be measured. The message says how to fix it.
-package struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
-    package enum Code: Hashable, Sendable {
+struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
+    enum Code: Hashable, Sendable {
         /// The data folder can't be used.
         case disk
         /// A port or a started process is unavailable.
@@ -11,16 +11,16 @@ package struct BenchError: Error, Hashable, Sendable, CustomStringConvertible {
         case unanswered
     }
 
-    package let code: Code
-    package let message: String
-    package var description: String { message }
+    let code: Code
+    let message: String
+    var description: String { message }
 
     static let disk = BenchError(
         code: .disk, message: "the benchmark can't write to the disk: is it full? Choose another folder with --data")
 }
 
 extension BenchError: ReportedError {
-    package var failure: CommandFailure {
+    var failure: CommandFailure {
         let exitCode: CommandFailure.Code =
             switch code {
             case .disk: .cannotCreate

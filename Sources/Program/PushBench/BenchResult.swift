@@ -1,54 +1,54 @@
 import Core
 
 /// A row of results.
-package struct BenchResult: Sendable {
-    package var name: String
+struct BenchResult: Sendable {
+    var name: String
     /// Messages per second of wall time on all cores; for a primitive, operations on one core.
-    package var rate: Double?
+    var rate: Double?
     /// CPU time of the whole process per message.
-    package var cpuMicroseconds: Double?
+    var cpuMicroseconds: Double?
     /// CPU time of the library calls that a message needs: see ``Floor``.
-    package var floorMicroseconds: Double?
+    var floorMicroseconds: Double?
     /// The same with the best known implementation.
-    package var limitMicroseconds: Double?
+    var limitMicroseconds: Double?
     /// The part of ``floorMicroseconds`` that a PostgreSQL server on this machine spends; nil with another store.
-    package var floorServerMicroseconds: Double?
+    var floorServerMicroseconds: Double?
     /// The floor's share of the process's CPU time in each round; the rest is the node's own. A server's CPU time is in neither.
-    package var ratiosToFloor: [Double] = []
-    package var ratioToFloor: Double? { ratiosToFloor.isEmpty ? nil : median(ratiosToFloor) }
+    var ratiosToFloor: [Double] = []
+    var ratioToFloor: Double? { ratiosToFloor.isEmpty ? nil : median(ratiosToFloor) }
     /// CPU time of the whole process per message at a quarter of ``rate``, and at half of it.
-    package var cpuMicrosecondsAtQuarter: Double?
-    package var cpuMicrosecondsAtHalf: Double?
+    var cpuMicrosecondsAtQuarter: Double?
+    var cpuMicrosecondsAtHalf: Double?
     /// Time from delivery to the publication of the answer, at ``latencyRate``.
-    package var latencies: LatencyHistogram?
-    package var latencyRate: Double?
+    var latencies: LatencyHistogram?
+    var latencyRate: Double?
     /// Resident memory of the whole process, including the benchmark's own messages.
-    package var residentBytes: Int?
-    package var messages: Int?
-    package var unanswered: Int?
+    var residentBytes: Int?
+    var messages: Int?
+    var unanswered: Int?
     /// The parts of the floor.
-    package var floor: [FloorPart] = []
+    var floor: [FloorPart] = []
     /// Further figures, by name.
-    package var details: [String: Double] = [:]
+    var details: [String: Double] = [:]
 
     /// Intervals of a long run.
-    package var intervals: [EnduranceBench.Interval] = []
+    var intervals: [EnduranceBench.Interval] = []
     /// A remark below the table.
-    package var note: String?
+    var note: String?
 
-    package struct FloorPart: Sendable, Encodable {
-        package let name: String
-        package let count: Double
-        package let limit: Double
-        package var microseconds: Double
-        package var serverMicroseconds: Double
-        package let reason: String
+    struct FloorPart: Sendable, Encodable {
+        let name: String
+        let count: Double
+        let limit: Double
+        var microseconds: Double
+        var serverMicroseconds: Double
+        let reason: String
     }
 }
 
 extension BenchResult: Encodable {
     /// The first five members are always present, null if they don't apply; the others only if they were measured.
-    package func encode(to encoder: any Encoder) throws {
+    func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: DynamicKey.self)
         func always(_ name: String, _ value: Double?) throws {
             if let value, value.isFinite {

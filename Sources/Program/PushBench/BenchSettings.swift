@@ -1,31 +1,31 @@
 import Foundation
-package import NodeAssembly
+import NodeAssembly
 import StorePostgreSQL
 
 /// Settings of all benchmarks.
-package struct BenchSettings: Sendable {
+struct BenchSettings: Sendable {
     /// Approximate duration of each measurement in each round.
-    package var seconds: Double
+    var seconds: Double
     /// Number of rounds, of which medians are taken.
-    package var rounds = 3
-    package var cores = ProcessInfo.processInfo.activeProcessorCount
+    var rounds = 3
+    var cores = ProcessInfo.processInfo.activeProcessorCount
     /// Number of messages that the relay delivers at once.
-    package var batch = 200
+    var batch = 200
     /// The number of registrations that are stored before messages are measured.
-    package var storedCount = 2_000
+    var storedCount = 2_000
     /// The least number of messages of which latencies are measured.
-    package var latencyCount = 32
+    var latencyCount = 32
     /// Whether gorush runs in a process of its own, for ``MessageBench``.
-    package var startsGorush = false
+    var startsGorush = false
     /// Where temporary data folders are created.
-    package var folder: String
+    var folder: String
     /// The node's store, for ``MessageBench``. In PostgreSQL each measurement has a schema of its own.
-    package var store = StoreLocation.dataFolder
+    var store = StoreLocation.dataFolder
     /// Whether nodes trace messages as `serve --otlp` does, for ``MessageBench``. The traces are not exported.
-    package var isTraced = false
-    package var gorushLatency = Duration.milliseconds(1)
+    var isTraced = false
+    var gorushLatency = Duration.milliseconds(1)
     /// Called with the current step and the completed part of it, 0 to 1.
-    package var progress: @Sendable (String, Double) -> Void = { _, _ in }
+    var progress: @Sendable (String, Double) -> Void = { _, _ in }
 
     /// Duration of the measurement of each primitive of a floor.
     var slice: Duration { .seconds(min(max(seconds / 25, 0.002), 0.05)) }

@@ -10,12 +10,12 @@ import WakuCrypto
 
 /// Measures the price of each kind of work beside ``WorkKind/cpuMicroseconds``, the table in code. Run it after a change of the work, and correct the table where it
 /// is off by more than a factor of two.
-package struct CostBench: Sendable {
+struct CostBench: Sendable {
     private static let rowCount = 5_000
 
     let settings: BenchSettings
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         let messages: [(kind: MessageBench.Kind, work: [WorkKind])] = [
             // A registration of an old version is opened and refused: nothing is stored.
             (.stale, [.openMessage]), (.registration, [.openMessage, .registration]), (.query, [.openMessage, .query, .answer]),

@@ -18,13 +18,13 @@ import WakuP2P
 /// Requests through real sockets: a node attached to another one by libp2p and by REST, and a gorush stand-in over HTTP.
 ///
 /// The other node and gorush run in this process and share its cores: the maximum rate is that of all three together.
-package struct EndToEndBench: Sendable {
-    package struct Load: Sendable {
+struct EndToEndBench: Sendable {
+    struct Load: Sendable {
         /// Requests per second, for measuring latencies.
-        package var rate = 100.0
-        package var duration = Duration.seconds(5)
+        var rate = 100.0
+        var duration = Duration.seconds(5)
         /// Poll interval of a node that is attached by REST.
-        package var pollInterval = Duration.milliseconds(300)
+        var pollInterval = Duration.milliseconds(300)
     }
 
     /// Requests in flight when the maximum rate is measured: fewer than a peer's queue can hold.
@@ -34,7 +34,7 @@ package struct EndToEndBench: Sendable {
     let settings: BenchSettings
     let load: Load
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("end to end: registrants", 0)
             let identity = PrivateKey.generate()

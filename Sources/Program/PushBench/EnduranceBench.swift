@@ -5,20 +5,20 @@ import WakuCrypto
 /// A mix of all kinds of messages for a long time, at half of the maximum rate or a given one. Memory and latencies should not grow.
 ///
 /// Messages are generated on the same cores while others are handled.
-package struct EnduranceBench: Sendable {
+struct EnduranceBench: Sendable {
     /// The kinds of ten messages.
     static let mix: [MessageBench.Kind] = [
         .request, .query, .update, .request, .query, .stale, .request, .query, .update, .request,
     ]
 
     /// The results of an interval.
-    package struct Interval: Sendable, Encodable {
-        package let seconds: Double
+    struct Interval: Sendable, Encodable {
+        let seconds: Double
         /// Answers per second.
-        package let rate: Double
-        package let p50Microseconds: Double?
-        package let p99Microseconds: Double?
-        package let residentBytes: Int?
+        let rate: Double
+        let p50Microseconds: Double?
+        let p99Microseconds: Double?
+        let residentBytes: Int?
     }
 
     let settings: BenchSettings
@@ -28,7 +28,7 @@ package struct EnduranceBench: Sendable {
     /// Called at the end of each interval.
     let report: @Sendable (Interval) -> Void
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("endurance: registrants", 0)
             let identity = PrivateKey.generate()

@@ -8,14 +8,14 @@ import WakuCrypto
 
 /// The latency of the first query about each registrant after the topic keys were derived ahead, and the cost of deriving keys during a flood of
 /// registrations, which should be none, since only idle time is used.
-package struct FirstQueryBench: Sendable {
+struct FirstQueryBench: Sendable {
     /// First queries per second.
     private static let rate = 200.0
 
     let settings: BenchSettings
     let registrantCount: Int
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         [try await measureQueries(), try await measureFlood()]
     }
 

@@ -6,14 +6,14 @@ import WakuCrypto
 
 /// The effect of a flood by one key on other senders: the same requests alone, and during a flood of ten times as many by one sender, with the default
 /// limits of a daemon.
-package struct FloodBench: Sendable {
+struct FloodBench: Sendable {
     private static let floodFactor = 10
 
     let settings: BenchSettings
     /// Requests of other senders per second.
     let rate: Double
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("flood: requests", 0)
             let identity = PrivateKey.generate()

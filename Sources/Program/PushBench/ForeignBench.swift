@@ -3,12 +3,12 @@ import Waku
 import WakuCrypto
 
 /// Messages on foreign topics, which a node drops after the topic look-up: most of the messages on a shard.
-package struct ForeignBench: Sendable {
+struct ForeignBench: Sendable {
     private static let distinctCount = 20_000
 
     let settings: BenchSettings
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             settings.progress("foreign message", 0)
             let identity = PrivateKey.generate()

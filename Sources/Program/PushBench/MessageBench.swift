@@ -7,8 +7,8 @@ import StatusV01Server
 import WakuCrypto
 
 /// Measures one kind of message: a node with a data folder, fed as fast as it accepts messages, then at half that rate.
-package struct MessageBench: Sendable {
-    package enum Kind: String, CaseIterable, Sendable {
+struct MessageBench: Sendable {
+    enum Kind: String, CaseIterable, Sendable {
         case registration = "registration new"
         case update = "registration update"
         case stale = "registration stale"
@@ -19,7 +19,7 @@ package struct MessageBench: Sendable {
         case v01Request = "v0.1 request"
 
         /// Whether the message is of version 0.1, which the node then enables.
-        package var isV01: Bool {
+        var isV01: Bool {
             switch self {
             case .registration, .update, .stale, .query, .request: false
             case .v01Register, .v01Query, .v01Request: true
@@ -61,7 +61,7 @@ package struct MessageBench: Sendable {
     let kind: Kind
     let settings: BenchSettings
 
-    package init(_ kind: Kind, settings: BenchSettings) {
+    init(_ kind: Kind, settings: BenchSettings) {
         self.kind = kind
         self.settings = settings
     }
@@ -77,7 +77,7 @@ package struct MessageBench: Sendable {
         return try await body(try GorushClient(client: CurlClient(), url: "http://127.0.0.1:\(port)"))
     }
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         try await settings.withStore { bareFolder, bareStore in
             let meter = PrimitiveMeter(folder: bareFolder, slice: settings.slice, store: bareStore)
             try await onThread { try meter.prepare() }

@@ -10,7 +10,7 @@ import WakuCrypto
 ///
 /// The nodes run in this process. The message rate is low enough that no node falls behind, since other nodes would take over its messages. Each
 /// round measures all node counts, so that a machine that becomes busy affects them alike.
-package struct NodesBench: Sendable {
+struct NodesBench: Sendable {
     private struct Load {
         let questions: [Question]
         /// Messages per second.
@@ -38,7 +38,7 @@ package struct NodesBench: Sendable {
     /// One result for each kind of message and number of nodes.
     ///
     /// - Throws: ``BenchError``, `StoreError`
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         guard case .postgreSQL(let address) = settings.store else {
             throw BenchError(code: .unavailable, message: "several nodes need a PostgreSQL database: name one with --store")
         }

@@ -1,8 +1,8 @@
 /// Measures each primitive on one core and on all at once: two hyper-threads are slower than two cores.
-package struct PrimitiveBench: Sendable {
+struct PrimitiveBench: Sendable {
     let settings: BenchSettings
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             let meter = PrimitiveMeter(folder: folder, slice: .seconds(max(settings.seconds / 8, 0.002)))
             try meter.prepare()

@@ -7,7 +7,7 @@ import WakuP2P
 
 /// Messages of 1 KiB from this process to another by gossipsub, over Noise and yamux on a loopback socket; and to py-libp2p, if `LIBP2P_PYTHON` names
 /// a Python interpreter that has it.
-package struct RelayBench: Sendable {
+struct RelayBench: Sendable {
     private static let payloadByteCount = 1024
     private static let topic = PubsubTopic.statusDefault
     /// Bytes in flight to the peer: less than the limit of a peer's queue.
@@ -17,7 +17,7 @@ package struct RelayBench: Sendable {
 
     let settings: BenchSettings
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             var results: [BenchResult] = []
             let sink = try BenchChild(["run", "--relay-sink"], output: folder + "/sink")

@@ -10,7 +10,7 @@ import WakuP2P
 ///
 /// Every peer sends every message, as in a mesh, so that the node receives each as often as it has peers, forwards it, and drops it after the look-up
 /// of its topic. CPU time, context switches and memory are those of the node.
-package struct ShardBench: Sendable {
+struct ShardBench: Sendable {
     private static let peerCounts = [1, 5]
     private static let rates = [100.0, 500, 1000]
     private static let gossip = "waku_push_relay_gossip_messages_total"
@@ -18,7 +18,7 @@ package struct ShardBench: Sendable {
     let settings: BenchSettings
     let rate: Double?
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         let rates = rate.map { [$0] } ?? Self.rates
         let loads = Self.peerCounts.flatMap { peers in rates.map { (peers: peers, rate: $0) } }
         var results: [BenchResult] = []
@@ -60,12 +60,12 @@ package struct ShardBench: Sendable {
 }
 
 /// The peers of ``ShardBench`` in one process: each sends the same messages of 600 bytes on topics of nobody, at one rate, until it is terminated.
-package struct ShardPeers: Sendable {
+struct ShardPeers: Sendable {
     let count: Int
     let rate: Double
 
     /// Prints the peers' addresses on one line, then sends.
-    package func run() async throws {
+    func run() async throws {
         var relays: [P2PRelay] = []
         for _ in 0..<count {
             let configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")])

@@ -11,11 +11,11 @@ import Waku
 import WakuCrypto
 
 /// The start-up time, memory and disk usage of a node with many registrations.
-package struct StartupBench: Sendable {
+struct StartupBench: Sendable {
     let settings: BenchSettings
     let registrationCount: Int
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             let identity = PrivateKey.generate()
             let data = try BenchSettings.makeDataFolder(in: folder)

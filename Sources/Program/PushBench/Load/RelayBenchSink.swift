@@ -7,7 +7,7 @@ import Waku
 import WakuP2P
 
 /// The other process of ``RelayBench``: a node that counts messages and prints a line of JSON at the end of each run.
-package final class RelayBenchSink: Sendable {
+final class RelayBenchSink: Sendable {
     /// The header of a payload, before the padding.
     ///
     ///     run(1) ‖ is over(1) ‖ message count(8) ‖ uptime in nanoseconds(8), all big-endian
@@ -59,10 +59,8 @@ package final class RelayBenchSink: Sendable {
 
     private let current = Mutex<Run?>(nil)
 
-    package init() {}
-
     /// Listens on loopback until it is terminated, and prints its address.
-    package func run() async throws {
+    func run() async throws {
         let configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")])
         let relay = P2PRelay(configuration: configuration, logger: .quiet)
         try await relay.listen()

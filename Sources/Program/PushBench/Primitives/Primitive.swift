@@ -3,7 +3,7 @@ import NodeAssembly
 /// A bare library call. The floor of a message is a sum of these.
 ///
 /// Keccak-256 is this project's own implementation: OpenSSL 3.0 has none.
-package enum Primitive: String, CaseIterable, Sendable, Encodable {
+enum Primitive: String, CaseIterable, Sendable, Encodable {
     case ecdh = "ECDH, X only"
     case recover = "recover"
     case verify = "verify"

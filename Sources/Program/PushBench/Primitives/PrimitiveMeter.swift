@@ -2,7 +2,7 @@ import NodeAssembly
 import Foundation
 
 /// Measures primitives in a temporary folder.
-package struct PrimitiveMeter: Sendable {
+struct PrimitiveMeter: Sendable {
     let folder: String
     /// The duration of each measurement.
     let slice: Duration
@@ -25,7 +25,7 @@ package struct PrimitiveMeter: Sendable {
     }
 
     /// Creates the tables before several threads use them. Blocks.
-    package func prepare() throws {
+    func prepare() throws {
         switch store {
         case .dataFolder: _ = try BareDatabase(path: databasePath)
         case .postgreSQL(let address): _ = try BarePostgreSQL(address, isReader: false)

@@ -11,7 +11,7 @@ import WakuCrypto
 /// Session's push server: subscriptions over HTTP and by onion requests, reports of storage servers up to the posts to gorush, loading at the start,
 /// and renewals on many connections. Clients, storage servers and gorush are stand-ins in this process, and their work is included in the
 /// measurement; the floors include it as well.
-package struct SessionBench: Sendable {
+struct SessionBench: Sendable {
     /// Concurrent requests, each on its own connection.
     static let inFlight = 256
     static let swarmCount = 286
@@ -27,7 +27,7 @@ package struct SessionBench: Sendable {
     ///   - subscriptionCount: the number of subscriptions that are loaded at the start.
     ///   - serverCount: the number of storage servers on which subscriptions are renewed.
     /// - Throws: if libsodium or libzmq is missing.
-    package init(settings: BenchSettings, subscriptionCount: Int = 1_500_000, serverCount: Int = 2000) throws {
+    init(settings: BenchSettings, subscriptionCount: Int = 1_500_000, serverCount: Int = 2000) throws {
         self.settings = settings
         self.subscriptionCount = subscriptionCount
         self.serverCount = serverCount
@@ -38,7 +38,7 @@ package struct SessionBench: Sendable {
     static func makeClient() -> CurlClient { CurlClient(configuration: CurlConfiguration(maximumConnectionsPerHost: inFlight)) }
 
     /// Subscriptions over HTTP and by onion requests, and reports of storage servers up to the posts.
-    package func measureRequests() async throws -> [BenchResult] {
+    func measureRequests() async throws -> [BenchResult] {
         // The node's number of connections depends on this limit.
         DescriptorLimit.raise()
         return try await StorageServerStandIn.running(library: library, sodium: nil, swarms: Self.swarms) { servers in

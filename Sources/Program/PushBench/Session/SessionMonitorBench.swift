@@ -10,7 +10,7 @@ extension SessionBench {
     private static let renewalRate = 3500.0
 
     /// The monitor alone: renewals on connections to `serverCount` storage servers. These are in this process too: the CPU time includes theirs.
-    package func measureRenewals() async throws -> BenchResult {
+    func measureRenewals() async throws -> BenchResult {
         // Descriptors for both ends of a connection, and for each end's further needs.
         let serverCount = min(serverCount, max((DescriptorLimit.raise() - 500) / 8, 1))
         settings.progress("session renewals: \(serverCount) connections", 0)

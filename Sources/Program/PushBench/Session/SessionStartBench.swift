@@ -16,7 +16,7 @@ extension SessionBench {
 
     /// The start of a node with many subscriptions: from the start of the process until all of them are read from the database and assigned to
     /// swarms, and the HTTP endpoints are served.
-    package func measureStart() async throws -> BenchResult {
+    func measureStart() async throws -> BenchResult {
         try await settings.withFolder { folder in
             let identity = PrivateKey.generate()
             let data = try BenchSettings.makeDataFolder(in: folder)

@@ -8,14 +8,14 @@ import NodeAssembly
 ///
 /// Sizes are those of ``Primitive``, which real messages exceed; small hashes of answers and parsing of envelopes are left out. So both are low
 /// estimates.
-package struct Floor: Sendable {
-    package struct Item: Sendable {
-        package let primitive: Primitive
-        package let count: Double
+struct Floor: Sendable {
+    struct Item: Sendable {
+        let primitive: Primitive
+        let count: Double
         /// The count in the limit.
-        package let limit: Double
+        let limit: Double
         /// The purpose of the calls.
-        package let reason: String
+        let reason: String
 
         /// - Parameter limit: the count in the limit; nil if it is the same.
         init(_ primitive: Primitive, times count: Double = 1, limit: Double? = nil, _ reason: String) {
@@ -26,7 +26,7 @@ package struct Floor: Sendable {
         }
     }
 
-    package let items: [Item]
+    let items: [Item]
 
     var primitives: Set<Primitive> { Set(items.map(\.primitive)) }
 
@@ -44,11 +44,11 @@ package struct Floor: Sendable {
 }
 
 /// The CPU time of a primitive with all cores busy.
-package struct FloorCost: Hashable, Sendable {
+struct FloorCost: Hashable, Sendable {
     /// That of a server on this machine included.
-    package var cpuMicroseconds = 0.0
+    var cpuMicroseconds = 0.0
     /// The server's part of ``cpuMicroseconds``.
-    package var serverMicroseconds = 0.0
+    var serverMicroseconds = 0.0
 }
 
 extension Floor {
@@ -90,7 +90,7 @@ extension Floor {
         Item(.append100, times: 0, limit: 1, "row on disk: 100 registrations share a sync"),
     ]
 
-    package static let registration = Floor(
+    static let registration = Floor(
         items: claimed(isKnown: false) + [
             Item(.keccak65, "digest of the grant"),
             // Recovery instead of verification: verification would not detect a wrong recovery id, which the protocol rejects.
@@ -99,17 +99,17 @@ extension Floor {
         ] + stored + answered)
 
     /// A new version with the grant that is stored, which was proved before.
-    package static let update = Floor(
+    static let update = Floor(
         items: claimed(isKnown: true) + [
             Item(.aesOpen, limit: 0, "registration that is replaced, for its grant"),
             Item(.protobufDecode, limit: 0, "registration that is replaced"),
         ] + stored + answered)
 
     /// VERSION_MISMATCH is decided before the grant is checked.
-    package static let stale = Floor(items: claimed(isKnown: true) + answered)
+    static let stale = Floor(items: claimed(isKnown: true) + answered)
 
     /// A query with a topic key that was derived before.
-    package static let query = Floor(
+    static let query = Floor(
         items: [
             Item(.sha256, "hash of the message, by which it is known when it comes again"),
             Item(.aesOpen, "decryption by the topic's key"),
@@ -122,7 +122,7 @@ extension Floor {
         ] + answered)
 
     /// Without the post to gorush, which any number of notifications may share.
-    package static let request = Floor(
+    static let request = Floor(
         items: openedFromKey + [
             Item(.keccak600, "id of the envelope, by which the same request is known"),
             Item(.protobufDecode, "request"),
@@ -140,7 +140,7 @@ extension Floor {
 /// Version 0.1. SHA3-256 is counted as SHAKE-256: the same library, and the same permutation for each of these inputs.
 extension Floor {
     /// A new account with one device.
-    package static let v01Register = Floor(
+    static let v01Register = Floor(
         items: openedFromKey + [
             Item(.protobufDecode, "record"),
             Item(.keccak600, "digest of the record and the server's key"),
@@ -153,7 +153,7 @@ extension Floor {
             Item(.append100, times: 0, limit: 1, "row on disk: 100 registrations share a sync"),
         ] + answered)
 
-    package static let v01Query = Floor(
+    static let v01Query = Floor(
         items: openedFromKey + [
             Item(.select, limit: 0, "record asked about"),
             Item(.aesOpen, limit: 0, "record, as it is stored"),
@@ -161,7 +161,7 @@ extension Floor {
         ] + answered)
 
     /// Without the post to gorush, which any number of notifications may share. The acknowledgement is encrypted with the sender's key.
-    package static let v01Request = Floor(
+    static let v01Request = Floor(
         items: openedFromKey + [
             Item(.sha256, "by which the same request is known"),
             Item(.protobufDecode, "request"),

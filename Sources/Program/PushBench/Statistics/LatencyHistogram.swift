@@ -1,24 +1,24 @@
 import Histogram
 
 /// Latencies of up to an hour; percentiles are accurate to 0.1 %. Longer ones count as an hour.
-package struct LatencyHistogram: Sendable {
+struct LatencyHistogram: Sendable {
     private static let longest: UInt64 = 3_600_000_000_000
     private var nanoseconds = Histogram<UInt64>(highestTrackableValue: longest, numberOfSignificantValueDigits: .three)
 
-    package var count: UInt64 { nanoseconds.totalCount }
+    var count: UInt64 { nanoseconds.totalCount }
 
     mutating func record(nanoseconds: UInt64) {
         self.nanoseconds.record(min(nanoseconds, Self.longest))
     }
 
-    package mutating func add(_ other: LatencyHistogram) {
+    mutating func add(_ other: LatencyHistogram) {
         nanoseconds.add(other.nanoseconds)
     }
 
     /// The percentile in microseconds; nil if the histogram is empty.
     ///
     /// - Parameter share: above 0, at most 1.
-    package func percentile(_ share: Double) -> Double? {
+    func percentile(_ share: Double) -> Double? {
         count > 0 ? Double(nanoseconds.valueAtPercentile(share * 100)) / 1000 : nil
     }
 }

@@ -12,7 +12,7 @@ import WakuCrypto
 
 /// Web Push: requests for 20 devices each, as a message to a group is, up to the push services' answers and the commits after them. The services are
 /// TLS servers in another process, which shares the cores: rates are of both.
-package struct WebPushBench: Sendable {
+struct WebPushBench: Sendable {
     private static let originCount = 8
     private static let deviceCount = 2000
     /// Notifications in a request.
@@ -24,7 +24,7 @@ package struct WebPushBench: Sendable {
     /// Notifications per second for the latencies; nil for half of the maximum rate.
     var rate: Double?
 
-    package func run() async throws -> [BenchResult] {
+    func run() async throws -> [BenchResult] {
         try await settings.withFolder { folder in
             guard let certificate = TrialCertificate(hosts: (0..<Self.originCount).map(WebPushOrigins.address)) else {
                 throw BenchError.disk

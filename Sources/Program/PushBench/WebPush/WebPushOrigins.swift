@@ -3,7 +3,7 @@ import Foundation
 
 /// Push services of ``WebPushBench`` in a process of their own: TLS servers on loopback addresses that answer every post with 201. Each connection has a
 /// thread, which is the least work for so few.
-package struct WebPushOrigins: Sendable {
+struct WebPushOrigins: Sendable {
     /// Written by the benchmark's process: `server.pem`, `server.key`.
     let folder: String
     let count: Int
@@ -12,7 +12,7 @@ package struct WebPushOrigins: Sendable {
     static func address(_ number: Int) -> String { "127.0.0.\(number + 1)" }
 
     /// Prints the ports on one line, then serves until the process is killed.
-    package func run() async throws {
+    func run() async throws {
         let context = try TLSContext(certificate: folder + "/server.pem", key: folder + "/server.key")
         var ports: [String] = []
         for number in 0..<count {
