@@ -26,7 +26,7 @@ struct WakuPush: AsyncParsableCommand {
               0   success
               \(CommandFailure.Code.list)
 
-            doctor, admin status and admin test-push also use:
+            doctor, admin status, admin health and admin test-push also use:
               1   it works, with warnings
               2   it does not work or is not ready
 

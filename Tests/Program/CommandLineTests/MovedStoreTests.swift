@@ -26,8 +26,16 @@ struct MovedStoreTests {
 
         try await move(node, ["--data", node.data, "--to", database])
         let moved = try await node.start("--store", database)
-        #expect(try await node.query(moved).status == 0)
         let address = try PostgreSQLAddress(database)
+        // The folder still has the rows of before. Without --store, commands use the database of the daemon.
+        let removed = try await node.admin("registrations", "remove", node.bob.publicKey, "--yes")
+        #expect(removed.status == 0 && removed.errors == "", "\(removed.errors)")
+        let removedStore = try PostgreSQLStore(existing: address, storageKey: nil, parts: NodeAssembly.parts)
+        #expect(try removedStore.read(StatusServer.Registrations.statistics()).registrants == 0)
+        try removedStore.close()
+        #expect(try await node.admin("backup", node.data + "/backup").status == 64)
+        #expect(try await node.register(moved, version: 2).status == 0)
+        #expect(try await node.query(moved).status == 0)
         try await eventually { try keyCount(PostgreSQLStore(existing: address, storageKey: nil, parts: NodeAssembly.parts)) > 0 }
         _ = await moved.stop(SIGKILL)
 

@@ -140,6 +140,12 @@ struct AdminMigrateTests {
         #expect(finding.verdict == "fail" && finding.text.hasPrefix("this store was moved to"), "\(finding)")
         let status = try await fixture.admin("status")
         #expect(status.errors.contains("warning: this store was moved to"), "\(status.errors)")
+        let listed = try await fixture.admin("registrations", "list")
+        #expect(listed.status == 0 && listed.errors.contains("warning: this store was moved to"), "\(listed.errors)")
+        for arguments in [["registrations", "remove", fixture.bob.keyHash.hex, "--yes"], ["outbox", "drop", "--all", "--yes"]] {
+            let changed = try await run(["admin"] + arguments + ["--data", fixture.data])
+            #expect(changed.status == 65 && changed.errors.contains("this store was moved to"), "\(arguments) \(changed.errors)")
+        }
         let backup = fixture.folder.path + "/backup"
         let backedUp = try await fixture.admin("backup", backup)
         #expect(backedUp.status == 0 && backedUp.failure?.contains("this store was moved to") == true, "\(backedUp.errors)")

@@ -51,7 +51,7 @@ extension AdminCommand {
         guard access(folder, F_OK) == 0 else {
             // Without a folder there is nothing to read, unless the store is PostgreSQL.
             let outcome = try await operation()
-            if hasChanged(outcome), try admin.location() != .dataFolder {
+            if hasChanged(outcome), try await location() != .dataFolder {
                 CommandFailure.report("there is no data folder \(folder): \(action.rawValue) is not in an audit log")
             }
             return outcome

@@ -25,7 +25,7 @@ extension Admin {
         @Argument(help: "The file to create. It must not exist.") var file: String
 
         func execute() async throws {
-            try admin.requireDataFolder("back it up with pg_dump, or by its replication and archive")
+            try await requireDataFolder("back it up with pg_dump, or by its replication and archive")
             let identity = try admin.identityFile.map { try IdentityFile.read($0) }
             let store = try NodeAssembly.existingStore(in: folder, of: identity)
             // On a full disk a backup to another one comes first, and its rows stay encrypted.
@@ -71,7 +71,7 @@ extension Admin {
         @Argument(help: "The file that admin backup made.") var file: String
 
         func execute() async throws {
-            try admin.requireDataFolder("restore it with pg_restore, or by its archive")
+            try await requireDataFolder("restore it with pg_restore, or by its archive")
             let identity = try admin.requiredIdentity("it is needed to verify that every row can be decrypted")
             let locked = try DataFolder(locking: folder)
             defer { locked.unlock() }
@@ -111,7 +111,7 @@ extension Admin {
         func execute() async throws {
             let key = try admin.identityFile.map { Sealer.storageKey(of: try IdentityFile.read($0)) }
             let (inspection, damage): (StoreInspection, String)
-            if file == nil, case .postgreSQL(let address) = try admin.location() {
+            if file == nil, case .postgreSQL(let address) = try await location() {
                 let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
                 inspection = try store.inspect(isUnsealing: key != nil, limit: nil)
                 damage = "PostgreSQL (\(address)) has damaged rows: restore a backup (pg_restore)"
@@ -150,7 +150,7 @@ extension Admin {
 
         func execute() async throws {
             let identity = try admin.requiredIdentity("the storage key is derived from the node's key")
-            let location = try admin.location()
+            let location = try await self.location()
             guard try location != .dataFolder || DatabaseFile.exists(at: DataFolder.databasePath(in: folder)) else {
                 throw CommandFailure(.data, "there is no database in \(folder): has the daemon run with this data folder?")
             }

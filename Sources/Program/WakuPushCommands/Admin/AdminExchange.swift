@@ -22,7 +22,7 @@ extension Admin.Registrations {
 
         func execute() async throws {
             let identity = try admin.requiredIdentity("registrations are encrypted with a key derived from the node's")
-            let store = try openStore(unsealing: true)
+            let store = try await openStore(unsealing: true)
             // On a read-only file system there can be no record, and the data is to be saved.
             let count = try await audited(.registrationsExport, isRecordRequired: !DataFolder.isReadOnly(folder)) {
                 let progress = ProgressBar()
@@ -58,7 +58,7 @@ extension Admin.Registrations {
 
         func execute() async throws {
             let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
-            let target = try ImportTarget(folder: folder, at: admin.location(), identity)
+            let target = try ImportTarget(folder: folder, at: await location(), identity)
             try await audited(.registrationsImport) {
                 let progress = ProgressBar()
                 defer { progress.clear() }

@@ -33,16 +33,16 @@ extension Admin.Registrations {
             }
             let rows =
                 if let tokenFile {
-                    try await audited(.registrationsFind) { try find(byTokenIn: tokenFile) }
+                    try await audited(.registrationsFind) { try await find(byTokenIn: tokenFile) }
                 } else {
-                    try find(text ?? "")
+                    try await find(text ?? "")
                 }
             guard !rows.isEmpty else { throw CommandFailure(.data, "no matching registration") }
             try rows.print(asJSON: admin.json)
         }
 
-        private func find(_ text: String) throws -> [RegistrationRow] {
-            let store = try openStore()
+        private func find(_ text: String) async throws -> [RegistrationRow] {
+            let store = try await openStore()
             // Installation ids of identities other than the first are stored with a mark before them.
             let marks = text.isEmpty ? [] : try store.read(StoreIdentities.all()).dropFirst().map { ServerMark(of: $0).storedPrefix }
             var filters = ([[]] + marks).map { mark in
@@ -63,8 +63,8 @@ extension Admin.Registrations {
             return found + (try AddedRegistration.find(owners, limit: limit - found.count, in: store).map { RegistrationRow($0) })
         }
 
-        private func find(byTokenIn path: String) throws -> [RegistrationRow] {
-            let store = try openStore(unsealing: true)
+        private func find(byTokenIn path: String) async throws -> [RegistrationRow] {
+            let store = try await openStore(unsealing: true)
             let token = try SecretInput.token(path)
             var found: [RegistrationRow] = []
             try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in

@@ -139,7 +139,7 @@ extension Admin {
             }
 
             private func write(_ source: ImportSource, as identity: PrivateKey, _ report: inout ImportReport) async throws {
-                let target = try ImportTarget(folder: folder, at: admin.location(), identity)
+                let target = try ImportTarget(folder: folder, at: await location(), identity)
                 // Before the rows: a daemon that starts after an interrupted import has to catch up as well.
                 try await target.catchUp(since: since?.time ?? source.catchUpStart, replaces: since != nil)
                 report.handledRequests = try await noteHandledRequests(of: source.database, in: target)

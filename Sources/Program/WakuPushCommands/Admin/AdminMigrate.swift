@@ -55,7 +55,7 @@ extension Admin {
 
         func execute() async throws {
             _ = try await audited(.migrate, hasChanged: { $0 }) {
-                guard let to else { return try finishMigrations() }
+                guard let to else { return try await finishMigrations() }
                 try await move(to: to)
                 return true
             }
@@ -64,8 +64,8 @@ extension Admin {
         // MARK: Upgrades
 
         /// - Returns: Whether there was anything to finish.
-        private func finishMigrations() throws -> Bool {
-            guard case .postgreSQL(let address) = try admin.location() else {
+        private func finishMigrations() async throws -> Bool {
+            guard case .postgreSQL(let address) = try await location() else {
                 throw CommandFailure(.usage, "a database in a data folder needs no --finish: its node does that when it starts")
             }
             let others = try nodes(sharing: address).filter { node in
@@ -104,7 +104,7 @@ extension Admin {
         private func move(to: String) async throws {
             let identity = try admin.requiredIdentity("rows are encrypted again, with keys derived from it")
             let target = try Place(text: to)
-            let source = try source(of: target)
+            let source = try await source(of: target)
             let locks = try [source, target].compactMap { try $0.lock() }
             defer { for lock in locks { lock.unlock() } }
             let key = Sealer.storageKey(of: identity)
@@ -126,9 +126,9 @@ extension Admin {
 
         /// A move to a folder reads from PostgreSQL. A move to PostgreSQL reads from the data folder, even if the daemon's configuration already
         /// names the new store.
-        private func source(of target: Place) throws -> Place {
+        private func source(of target: Place) async throws -> Place {
             let isFromFolder = target.location != .dataFolder && admin.store == nil
-            let location = isFromFolder ? StoreLocation.dataFolder : try admin.location()
+            let location = isFromFolder ? StoreLocation.dataFolder : try await self.location()
             switch (location, target.location) {
             case (.dataFolder, .postgreSQL), (.postgreSQL, .dataFolder): return Place(location, folder: folder)
             case (.dataFolder, .dataFolder):

@@ -21,11 +21,11 @@ extension Admin {
         @OptionGroup var admin: AdminOptions
 
         func execute() async throws {
-            guard case .postgreSQL(let address) = try admin.location() else {
+            guard case .postgreSQL(let address) = try await location() else {
                 throw CommandFailure(.usage, "one node alone has its database in the data folder: give --store to list several")
             }
             // The tables must exist, with this version's schema.
-            try (try openStore()).close()
+            try await openStore().close()
             let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
             defer { database.close() }
             let overview = try database.overview()

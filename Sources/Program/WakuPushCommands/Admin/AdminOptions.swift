@@ -1,5 +1,6 @@
 import ArgumentParser
 import NodeAssembly
+import PushNode
 import Storage
 import WakuCrypto
 
@@ -8,7 +9,7 @@ struct AdminOptions: ParsableArguments {
     @Option(help: "The node's data folder. [default: data]")
     var data: String?
 
-    @Option(help: "The node's PostgreSQL database, as in serve's --store.")
+    @Option(help: "The node's PostgreSQL database, as in serve's --store. [default: that of the running daemon]")
     var store: String?
 
     @Option(help: "The node's key file, needed to decrypt stored data. The first one counts, as in serve.")
@@ -29,17 +30,6 @@ struct AdminOptions: ParsableArguments {
         guard let identityFile else { throw CommandFailure(.usage, "--identity is missing: \(reason)") }
         return try IdentityFile.read(identityFile)
     }
-
-    func location() throws(StoreError) -> StoreLocation {
-        try StoreLocation(option: store)
-    }
-
-    /// - Parameter alternative: the alternative for an operator with another store, for the error message.
-    /// - Throws: ``CommandFailure`` unless the database is in the data folder.
-    func requireDataFolder(_ alternative: String) throws {
-        guard case .postgreSQL = try location() else { return }
-        throw CommandFailure(.usage, "the store is PostgreSQL, which has its own tools: \(alternative)")
-    }
 }
 
 /// A command of `waku-push admin`.
@@ -55,13 +45,37 @@ extension AdminCommand {
     /// - Throws: ``CommandFailure`` when the folder can't be opened.
     func client() throws(CommandFailure) -> AdminClient { try AdminClient(folder: folder) }
 
-    /// - Parameter other: the store, if it is not the one that the options name.
-    func openStore(unsealing: Bool = false, at other: StoreLocation? = nil) throws -> any Store {
+    /// The store that the options name, otherwise that of the daemon that runs on the data folder, or the database in the folder.
+    ///
+    /// A folder may still have the database from before the store became PostgreSQL: a command that used it would show, or change, rows that no
+    /// daemon serves.
+    func location() async throws -> StoreLocation {
+        if let named = Settings.store.value(admin.store) { return try StoreLocation(option: named) }
+        let setup: AdminAPI.Setup? = try? await client().get("/setup")
+        return try StoreLocation(option: setup?.store)
+    }
+
+    /// - Parameter alternative: the alternative for an operator with another store, for the error message.
+    /// - Throws: ``CommandFailure`` unless the database is in the data folder.
+    func requireDataFolder(_ alternative: String) async throws {
+        guard case .postgreSQL = try await location() else { return }
+        throw CommandFailure(.usage, "the store is PostgreSQL, which has its own tools: \(alternative)")
+    }
+
+    /// Warns if no daemon may use the store.
+    ///
+    /// - Throws: ``CommandFailure`` if it is to be changed nevertheless.
+    func openStore(unsealing: Bool = false, isChanging: Bool = false) async throws -> any Store {
         let identity = unsealing ? try admin.requiredIdentity("registrations are encrypted with a key derived from the node's") : nil
-        let location = try other ?? admin.location()
+        let location = try await self.location()
         do {
-            return try NodeAssembly.existingStore(at: location, in: folder, of: identity)
-        } catch {
+            let store = try NodeAssembly.existingStore(at: location, in: folder, of: identity)
+            if let obstacle = try store.read(StoreTransfer.obstacle()) {
+                guard !isChanging else { throw CommandFailure(.data, obstacle) }
+                CommandFailure.report("warning: \(obstacle)")
+            }
+            return store
+        } catch let error as StoreError {
             guard error.code == .missing, location == .dataFolder else { throw error }
             throw CommandFailure(.data, error.message + " If its store is PostgreSQL, give --store")
         }

@@ -18,7 +18,7 @@ extension Admin.Outbox {
         @Option(help: "Maximum number of results.", transform: Page.limit) var limit = 100
 
         func execute() async throws {
-            let store = try openStore()
+            let store = try await openStore()
             let rows = try rows(store)
             if admin.json { return try Output.json(rows) }
             Output.table(
@@ -101,8 +101,7 @@ extension AdminCommand {
         let ids = found.missing ?? selection.ids
         let client = try client()
         guard ids?.isEmpty != true, let nodes = try await client.status()?.cluster?.nodes, nodes.count > 1 else { return [:] }
-        let setup: AdminAPI.Setup = try await client.get("/setup")
-        guard case .postgreSQL(let address) = try StoreLocation(option: admin.store ?? setup.store) else { return [:] }
+        guard case .postgreSQL(let address) = try await location() else { return [:] }
         let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
         defer { database.close() }
         let own = nodes.first(where: \.isSelf)?.name
@@ -145,7 +144,7 @@ extension Admin.Outbox {
 
         func execute() async throws {
             let selected = try selection.selected()
-            let found = yes ? try await drop(selected) : AdminAPI.Count(try waiting(selected), of: selected)
+            let found = yes ? try await drop(selected) : AdminAPI.Count(try await waiting(selected), of: selected)
             if admin.json {
                 try Output.json(Report(count: found.count, trial: yes ? nil : true))
             } else {
@@ -161,8 +160,8 @@ extension Admin.Outbox {
             let trial: Bool?
         }
 
-        private func waiting(_ selection: AdminAPI.Selection) throws -> [Int64] {
-            let waiting = try openStore().read(DeliveryStorage.waitingDeliveries()).map(\.id)
+        private func waiting(_ selection: AdminAPI.Selection) async throws -> [Int64] {
+            let waiting = try await openStore().read(DeliveryStorage.waitingDeliveries()).map(\.id)
             return selection.ids.map { $0.filter(Set(waiting).contains) } ?? waiting
         }
 
@@ -174,8 +173,8 @@ extension Admin.Outbox {
             }
             let lock = try DataFolder(locking: folder)
             defer { lock.unlock() }
-            let ids = try waiting(selection)
-            let store = try openStore()
+            let ids = try await waiting(selection)
+            let store = try await openStore(isChanging: true)
             try await audited(.outboxDrop) {
                 try await store.commit(DeliveryStorage.drop(ids, of: NodeAssembly.deliverySources(of: store), at: .now()))
             }

@@ -29,7 +29,7 @@ extension Admin.Registrations {
         @OptionGroup var page: Page
 
         func execute() async throws {
-            let store = try openStore()
+            let store = try await openStore()
             var rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: page.limit, offset: page.offset))
                 .map { RegistrationRow($0) }
             if rows.count < page.limit, !NodeAssembly.added.isEmpty {
@@ -61,7 +61,7 @@ extension Admin.Registrations {
 
         func execute() async throws {
             let isOpened = reveal || admin.identityFile != nil
-            let store = try openStore(unsealing: isOpened)
+            let store = try await openStore(unsealing: isOpened)
             let (keyHash, added) = try registrant.resolveAll(in: store)
             let registrations = StatusServer.Registrations(store.sealer)
             if reveal { try await recordReading(.registrationsReveal) }
@@ -86,7 +86,7 @@ extension Admin.Registrations {
         @OptionGroup var admin: AdminOptions
 
         func execute() async throws {
-            try StoredNumbers(of: openStore()).print(asJSON: admin.json)
+            try StoredNumbers(of: await openStore()).print(asJSON: admin.json)
         }
     }
 
@@ -120,7 +120,7 @@ extension Admin.Registrations {
         }
 
         func execute() async throws {
-            let store = try openStore()
+            let store = try await openStore(isChanging: yes)
             let (keyHash, owned) = try registrant?.resolveAll(in: store) ?? (nil, [])
             let mark = try registeredWith.map { try self.mark(of: $0.key, in: store) }
             let wanted = installation.map(InstallationID.init)

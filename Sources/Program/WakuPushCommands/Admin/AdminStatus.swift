@@ -26,31 +26,19 @@ extension Admin {
             let client = try client()
             let live = try await client.status()
             var overview = Overview(live: live, registrations: nil, databaseProblem: nil)
-            var obstacle: String?
             do {
-                let ofDaemon = live == nil ? nil : await storeOfDaemon(client)
-                let store = try openStore(at: ofDaemon)
-                overview.registrations = try StoredNumbers(of: store)
-                obstacle = try store.read(StoreTransfer.obstacle())
+                overview.registrations = try StoredNumbers(of: await openStore())
             } catch {
                 guard live != nil else { throw error }
                 // An operator needs the daemon's part while the database is away.
                 overview.databaseProblem = CommandFailure(explaining: error)?.message ?? "\(error)"
             }
             if admin.json { try Output.json(overview) } else { overview.print() }
-            if let obstacle { CommandFailure.report("warning: \(obstacle)") }
             guard let live else {
                 CommandFailure.report(client.noDaemon.message)
                 throw ExitCode(client.noDaemon.code.rawValue)
             }
             if !live.isReady { throw ExitCode(2) }
-        }
-
-        /// The daemon's store, unless options name one; nil if they do, or if the daemon does not say.
-        private func storeOfDaemon(_ client: AdminClient) async -> StoreLocation? {
-            guard Settings.store.value(admin.store) == nil else { return nil }
-            let setup: AdminAPI.Setup? = try? await client.get("/setup")
-            return setup.flatMap { try? StoreLocation(option: $0.store) }
         }
     }
 }

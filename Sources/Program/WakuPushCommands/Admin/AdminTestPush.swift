@@ -64,7 +64,7 @@ extension Admin {
             guard preview || !reveal else { throw CommandFailure(.usage, "--reveal needs --preview") }
             // A token that the operator gives is not read from the store.
             let push =
-                if registrant == nil { try target() } else { try await audited(.testPush) { try target() } }
+                if registrant == nil { try await target() } else { try await audited(.testPush) { try await target() } }
             let byDaemon = try await postedByDaemon(push)
             let tested = if let byDaemon { byDaemon } else { try await posted(push) }
             if let problem = tested.problem { throw CommandFailure(.data, problem) }
@@ -89,13 +89,13 @@ extension Admin {
                 rules: settings.map(\.rule), format: { settings[$0].format }, post: { try await settings[$0].client().post([$1]) })
         }
 
-        private func target() throws -> AdminAPI.TestPush {
+        private func target() async throws -> AdminAPI.TestPush {
             guard (registrant == nil) != (tokenFile == nil) else { throw CommandFailure(.usage, "give a registrant, or --token-file") }
             guard let registrant else { return try targetOfToken(tokenFile ?? "-") }
             guard platform == nil, apnTopic == nil else {
                 throw CommandFailure(.usage, "--platform and --apn-topic need --token-file: a registration has both")
             }
-            let store = try openStore(unsealing: true)
+            let store = try await openStore(unsealing: true)
             let keyHash = try registrant.resolve(in: store)
             let found = try store.read(StatusServer.Registrations(store.sealer).registrations(of: [keyHash])).filter {
                 installation == nil || $0.key.installationID == InstallationID(installation ?? "")

@@ -17,7 +17,7 @@ extension Admin {
         @Option(help: "Maximum number of registrants.", transform: Page.limit) var limit = 100
 
         func execute() async throws {
-            let store = try openStore()
+            let store = try await openStore()
             var rows: [Row] = []
             if let identity = admin.identityFile {
                 let overview = IdentityOverview(try IdentityFile.read(identity).publicKey)

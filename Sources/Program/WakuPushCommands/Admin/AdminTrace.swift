@@ -23,7 +23,7 @@ extension Admin {
 
         func execute() async throws {
             let prefix = try deliveryPrefix()
-            let store = try openStore()
+            let store = try await openStore()
             let rows = try rows(of: prefix, in: store)
             guard !rows.isEmpty else {
                 throw CommandFailure(

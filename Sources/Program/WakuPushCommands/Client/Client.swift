@@ -30,7 +30,7 @@ struct Client: AsyncParsableCommand {
               65  refused by a server or not allowed; unusable key, state or advertisement
               69  no answer in time, no relay, or another process uses the state
               73  the folder can't be made
-              77  not allowed to use the folder, or others can read it
+              77  not allowed to use the folder, or others can read a file in it
             """,
         subcommands: [
             Run.self, Register.self, Discover.self, Notify.self, Listen.self, Status.self, Unregister.self, Query.self, ClientV01.self,

@@ -183,7 +183,7 @@ enum Settings {
     )
     static let documentation = Setting<String?>(
         "documentation",
-        "Base URL (https) of this documentation as built by DocC: the status page then links to the section about each alarm. Without it the page names the section."
+        "Base URL of this documentation as built by DocC: the status page then links to the section about each alarm. Without it the page names the section."
     )
     static let logLevel = Setting<Logger.Level>(
         "log-level", .info, "Minimum level of log records: trace, debug, info, notice, warning, error or critical.", reload: .value)

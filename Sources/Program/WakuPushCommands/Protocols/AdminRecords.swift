@@ -27,7 +27,7 @@ extension Admin.Records {
         @OptionGroup var page: Page
 
         func execute() async throws {
-            let store = try openStore()
+            let store = try await openStore()
             let rows = try store.read(StatusV01Server.Records.summaries(limit: page.limit, offset: page.offset)).map(RecordRow.init)
             if admin.json { return try Output.json(rows) }
             let hasIdentities = rows.contains { $0.identity != nil }
@@ -57,7 +57,7 @@ extension Admin.Records {
 
         func execute() async throws {
             let isOpened = reveal || admin.identityFile != nil
-            let store = try openStore(unsealing: isOpened)
+            let store = try await openStore(unsealing: isOpened)
             let summaries = try account.resolve(in: store)
             let records = StatusV01Server.Records(store.sealer)
             if reveal { try await recordReading(.recordsReveal) }
@@ -80,7 +80,7 @@ extension Admin.Records {
         @Flag(help: "Remove it. Without it the command only prints what would be removed.") var yes = false
 
         func execute() async throws {
-            let store = try openStore()
+            let store = try await openStore(isChanging: yes)
             let summaries = try account.resolve(in: store).filter(\.isRegistered)
             guard !summaries.isEmpty else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
             if yes {

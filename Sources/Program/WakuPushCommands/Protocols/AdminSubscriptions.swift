@@ -62,7 +62,7 @@ extension Admin.Subscriptions {
 
         func execute() async throws {
             let isOpened = admin.identityFile != nil
-            let store = try openStore(unsealing: isOpened)
+            let store = try await openStore(unsealing: isOpened)
             var rows: [SubscriptionRow] = []
             var left = page.offset
             try SessionServer.Subscriptions.forEach(filter.filter(), in: store) { summary in
@@ -100,7 +100,7 @@ extension Admin.Subscriptions {
             guard let account = bytes(hex: pubkey).flatMap({ AccountID($0) }) else {
                 throw CommandFailure(.usage, "the pubkey must have 66 hexadecimal digits")
             }
-            let store = try openStore(unsealing: true)
+            let store = try await openStore(unsealing: true)
             let subscriptions = SessionServer.Subscriptions(store.sealer)
             let found = try store.read(SessionServer.Subscriptions.ofAccount(subscriptions.accountHash(account)))
             guard !found.isEmpty else { throw CommandFailure(.data, "no subscription of this account") }
@@ -117,7 +117,7 @@ extension Admin.Subscriptions {
         @OptionGroup var admin: AdminOptions
 
         func execute() async throws {
-            let store = try openStore()
+            let store = try await openStore()
             let figures = try store.read(SessionServer.Subscriptions.figures(at: Int64(Date().timeIntervalSince1970)))
             try SubscriptionNumbers(figures).print(asJSON: admin.json)
         }
