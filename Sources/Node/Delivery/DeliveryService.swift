@@ -259,7 +259,12 @@ package final class DeliveryService: Sendable {
         await withDiscardingTaskGroup { group in
             group.addTask { await self.feedback.run() }
             group.addTask { await self.readKnown() }
-            for endpoint in gorush.indices { group.addTask { await self.probe(endpoint) } }
+            for endpoint in gorush.indices {
+                group.addTask {
+                    await self.probe(endpoint)
+                    await self.probeWhileIdle(endpoint)
+                }
+            }
             var timer: Task<Void, Never>?
             var timerEnd: Timestamp?
             for await _ in wakeUp {

@@ -198,6 +198,23 @@ struct DeliveryTable {
         endpoints[endpoint].healthFailure = endpoints[endpoint].hasAnswered ? nil : reason
     }
 
+    /// Whether a probe may go out to an endpoint, and there is nothing to post: only a health check shows that the endpoint works again.
+    func isUnprobed(_ endpoint: Int, now: Timestamp) -> Bool {
+        endpoints[endpoint].queue.count == 0 && endpoints[endpoint].queue.breaker.admission(at: now) == .probe
+    }
+
+    /// Records a health check of an unprobed endpoint.
+    ///
+    /// - Parameter reason: nil when it has answered.
+    /// - Returns: whether that closed the circuit breaker.
+    mutating func checkedHealth(of endpoint: Int, failure reason: String?, now: Timestamp) -> Bool {
+        guard isUnprobed(endpoint, now: now) else { return false }
+        endpoints[endpoint].healthFailure = reason
+        guard reason == nil else { return false }
+        endpoints[endpoint].queue.breaker.worked()
+        return true
+    }
+
     // MARK: Posts
 
     /// See ``Arrival/heldUntil``; deliveries that are not held are left out.

@@ -1,4 +1,4 @@
-/// The state of a gorush endpoint, as observed by posts and the health check at the start.
+/// The state of a gorush endpoint, as observed by posts and health checks.
 package struct EndpointState: Sendable {
     package let name: String
     package let breaker: CircuitBreaker
@@ -12,13 +12,13 @@ package struct EndpointState: Sendable {
     package let waitingCount: Int
     /// Why the last post failed.
     package let failure: String
-    /// Why the health check at the start failed; nil once gorush has answered it or a post.
+    /// Why the last health check failed; nil once gorush has answered it or a post.
     var healthFailure: String?
     /// See ``NotificationPosting/certificateEnd``.
     package var certificateEnd: Int?
 
     /// The reason why notifications can't be delivered; nil when they can. After a failure, an endpoint counts as available once its pause is over
-    /// and no notifications wait.
+    /// and no notifications wait, unless its health check fails.
     package var obstacle: String? {
         if !breaker.isClosed, waitingCount > 0 || isOpen { return "unavailable, \(waitingCount) waiting: \(failure)" }
         if let healthFailure { return "does not answer: \(healthFailure)" }

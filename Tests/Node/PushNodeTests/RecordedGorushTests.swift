@@ -2,7 +2,6 @@ import CurlClient
 import Delivery
 import Foundation
 import NodeMetrics
-import PushNode
 import Core
 import StatusProtocol
 import Synchronization
@@ -10,6 +9,8 @@ import TestSupport
 import Testing
 import Waku
 import WakuCrypto
+
+@testable import PushNode
 
 /// Replies of gorush 1.12 (2019) with `core.sync: true`, composed from its source, and how a node handles them.
 ///
@@ -128,6 +129,7 @@ struct RecordedGorushTests {
         private let works = Mutex(false)
 
         func start() { works.withLock { $0 = true } }
+        func stop() { works.withLock { $0 = false } }
         func healthFailure() async -> String? { works.withLock(\.self) ? nil : "connection refused" }
         func post(_ notifications: [Delivery.Notification]) async -> PostResult {
             result(works.withLock(\.self) ? .accepted : .failed(retryAfter: nil), nil, notifications)
@@ -143,6 +145,25 @@ struct RecordedGorushTests {
             gorush.start()
             if posts { #expect(try await node.notify(bob) == nil) }
             try await node.wait { node.node.obstacles.isEmpty }
+        }
+    }
+
+    @Test("While nothing waits, health checks show whether a gorush that was unavailable works again")
+    func idleRecovery() async throws {
+        let gorush = StartingGorush()
+        gorush.start()
+        try await fixture.withNode(posting: gorush) { [bob] node async throws in
+            #expect(try await node.register(bob, token: Self.token) == nil)
+            #expect(try await node.notify(bob) == nil)
+            gorush.stop()
+            #expect(try await node.notify(bob) == .internalError)
+            #expect(await node.node.delivery.drop(nil).count == 1)
+            try await node.wait { node.node.obstacles == ["gorush: does not answer: connection refused"] }
+            #expect(node.node.base.alarms.isActive(.gorushGivenUp))
+            gorush.start()
+            try await node.wait { node.node.obstacles.isEmpty && node.node.delivery.breakerState == "closed" }
+            #expect(!node.node.base.alarms.isActive(.gorushGivenUp))
+            #expect(try await node.notify(bob) == nil)
         }
     }
 
