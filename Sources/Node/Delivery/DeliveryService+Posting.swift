@@ -296,7 +296,8 @@ extension DeliveryService {
         counters.add(.notificationRetried, finished.retriedCount)
         notifyWaiters(finished.completed)
         if endpoint < gorush.count { note(finished, endpoint) }
-        if !finished.refused.isEmpty { await drop(finished.refused, .notificationRefused) }
+        guard !finished.refused.isEmpty else { return }
+        await drop(finished.refused, endpoint < gorush.count ? .notificationRefused : .notificationNotWebPushed)
     }
 
     private func note(_ finished: DeliveryTable.Finished, _ endpoint: Int) {

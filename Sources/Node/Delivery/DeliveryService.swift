@@ -298,7 +298,12 @@ package final class DeliveryService: Sendable {
                 self.wakeUp.signal()
             }
         case .expire(let ids):
-            let counter = table.withLock { endpoint == $0.unroutablePlace } ? Counter.notificationUnroutable : .notificationExpired
+            let counter: Counter =
+                switch table.withLock({ ($0.gorushCount, $0.unroutablePlace) }) {
+                case (let count, _) where endpoint < count: .notificationExpired
+                case (_, endpoint): .notificationUnroutable
+                default: .notificationNotWebPushed
+                }
             group.addTask { await self.drop(ids, counter) }
         case .evict(let ids):
             group.addTask { await self.drop(ids, .notificationEvicted) }

@@ -32,6 +32,8 @@ package enum AlarmKind: String, MetricLabel {
     case underAttack = "under_attack"
     /// `registration-count` or `store-mib` is reached, and registrations that no one has asked for make room for new devices.
     case registrationsDisplaced = "registrations_displaced"
+    /// The configuration could not be read again: the next start would fail.
+    case reloadFailed = "reload_failed"
 
     /// The title on the status page.
     package var title: String {
@@ -51,6 +53,7 @@ package enum AlarmKind: String, MetricLabel {
         case .clock: "This machine's clock differs"
         case .underAttack: "Under attack"
         case .registrationsDisplaced: "Registrations make room for new devices"
+        case .reloadFailed: "The configuration can't be reloaded"
         }
     }
 
@@ -63,6 +66,7 @@ package enum AlarmKind: String, MetricLabel {
             .underAttack, .registrationsDisplaced:
             .notifications
         case .storeFails, .clock: .machine
+        case .reloadFailed: .process
         }
     }
 
@@ -70,7 +74,7 @@ package enum AlarmKind: String, MetricLabel {
     var expiry: Duration? {
         switch self {
         case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock, .underAttack,
-            .registrationsDisplaced, .webPushPlaces:
+            .registrationsDisplaced, .webPushPlaces, .reloadFailed:
             nil
         case .gap, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused: .seconds(600)
         case .tokensHeldOff: .seconds(3600)
@@ -84,6 +88,7 @@ package enum TroubleshootingSection: String, CaseIterable, Sendable {
     case missed = "Messages are missed"
     case notifications = "Notifications do not arrive"
     case machine = "The database, the disk, the machine"
+    case process = "The process"
 
     /// The fragment of the section's address in documentation that DocC makes.
     package var anchor: String { rawValue.replacing(",", with: "").replacing(" ", with: "-") }

@@ -9,8 +9,7 @@ extension MetricGroup {
         counters: [
             .notificationQueued, .notificationAccepted, .notificationRefused, .notificationExpired, .notificationUnroutable,
             .notificationUnreadable, .notificationUnregistered, .notificationRetried, .notificationDropped, .notificationEvicted,
-            .postFailed, .gorushOpened,
-            .gorushSlowed, .notificationUncounted,
+            .notificationNotWebPushed, .postFailed, .gorushOpened, .gorushSlowed, .notificationUncounted,
         ])
 }
 
@@ -58,6 +57,8 @@ extension Counter {
     package static let notificationAccepted = Counter("notification accepted by gorush", .notificationsEnded, NotificationEndLabel.accepted)
     package static let notificationRefused = Counter("notification refused by gorush", .notificationsEnded, NotificationEndLabel.refused)
     package static let notificationExpired = Counter("notification expired", .notificationsEnded, NotificationEndLabel.expired)
+    package static let notificationNotWebPushed = Counter(
+        "notification refused by a Web Push service, or expired", .notificationsEnded, NotificationEndLabel.webPush)
     package static let notificationUnroutable = Counter(
         "notification for an app without gorush", .notificationsEnded, NotificationEndLabel.unroutable)
     package static let notificationUnreadable = Counter(
@@ -80,6 +81,8 @@ package enum NotificationEndLabel: String, MetricLabel {
     case accepted, refused, expired, evicted, unreadable, unroutable, dropped
     /// The device unregistered, or its registration ended, while the notification waited.
     case unregistered
+    /// Refused by a Web Push service, or expired while it waited for one: anybody may register a service that does not work.
+    case webPush = "web_push"
 }
 
 /// A gorush, by its position in the configuration.

@@ -102,6 +102,8 @@ struct RecordedGorushTests {
             try await node.wait { node.count(.tokenFailedOtherwise) == 1 }
             #expect(node.count(.tokenDoubtful) + node.count(.tokenDead) == 0)
             #expect(try await node.notify(bob) == nil)
+            let lost = await node.node.observation.statusSource.status([]).losses
+            #expect(lost.map(\.name) == [Counter.tokenFailedOtherwise.name])
         }
     }
 

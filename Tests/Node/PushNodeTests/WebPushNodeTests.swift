@@ -69,8 +69,29 @@ struct WebPushNodeTests {
             #expect(try await register(node, token: gone.json, version: 2) == nil)
             for _ in 0..<2 { #expect(try await node.notify(bob) == .notRegistered) }
             #expect(node.count(.tokenRemoved) == 1)
+            let refusing = try #require(receiver.subscription(service.endpoint("/status/400")))
+            #expect(try await register(node, token: refusing.json, version: 3) == nil)
+            #expect(try await node.notify(bob) == .internalError)
+            #expect(node.count(.notificationNotWebPushed) == 1 && node.count(.notificationRefused) == 0)
             let finding = try #require(node.node.findings.first { $0.check == "web push" })
             #expect(finding.text.contains(key.publicKey) && finding.text.contains("no gorush"))
+        }
+    }
+
+    @Test("A notification that expires while a push service fails is not counted among those that expired while gorush failed")
+    func expired() async throws {
+        let service = try await PushServiceStandIn()
+        let failing = try #require(receiver.subscription(service.endpoint("/status/503")))
+        try await fixture.withNode(
+            configure: {
+                $0.node.webPush = endpoint(service)
+                $0.node.maximumRequestAge = .seconds(5)
+            }, endpoints: [.none]
+        ) { node async throws in
+            #expect(try await register(node, token: failing.json) == nil)
+            #expect(try await node.notify(bob) == .internalError)
+            try await node.wait { node.count(.notificationNotWebPushed) == 1 }
+            #expect(node.count(.notificationExpired) == 0)
         }
     }
 

@@ -37,6 +37,14 @@ struct ConfigurationReloadTests {
         }
         #expect(daemon.process.errors.contains(":3: log-level has an invalid value for --log-level"))
         #expect(try await daemon.get("/healthz").status == 200)
+        func alarm() async throws -> Bool {
+            let metrics = String(decoding: try await daemon.get("/metrics").body, as: UTF8.self)
+            return metrics.contains("waku_push_alarm_active{alarm=\"reload_failed\"} 1.0")
+        }
+        #expect(try await alarm())
+        try write(text(""), to: path)
+        daemon.process.send(SIGHUP)
+        try await eventually { try await !alarm() }
 
         // The file serves admin too.
         #expect(try await run(["admin", "status", "--config", path.replacing("waku-push.yaml", with: "admin.yaml")]).status == 65)

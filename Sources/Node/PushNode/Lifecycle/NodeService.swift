@@ -45,6 +45,13 @@ package final class NodeService: Service {
         for service in services { service.reloadFiles() }
     }
 
+    /// Raises the alarm about a failed reload, or clears it.
+    ///
+    /// - Parameter failure: the reason, as logged; nil when the configuration was reloaded.
+    package func reloadEnded(_ failure: String?) {
+        base.alarms.set(.reloadFailed, failure)
+    }
+
     /// Replaces the operator's settings for Web Push messages.
     package func replaceWebPushSettings(_ settings: NotificationSettings) {
         delivery.replaceWebPushSettings(settings)

@@ -148,6 +148,6 @@ extension StatusSource {
 extension Counter {
     fileprivate static let givenUp: [Counter] = [
         .notificationRefused, .notificationExpired, .notificationEvicted, .notificationUnreadable, .notificationUnroutable,
-        .notificationUncounted,
+        .notificationUncounted, .notificationNotWebPushed, .tokenFailedOtherwise, .tokenOperatorsMistake,
     ]
 }

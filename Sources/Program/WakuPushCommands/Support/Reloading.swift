@@ -181,6 +181,7 @@ final class ReloadService: Service {
             apply(new, clients)
             if new.level != last.level { level.current = new.level }
             self.last.withLock { $0 = new }
+            server.node.reloadEnded(nil)
             logger.notice(
                 "configuration reloaded",
                 metadata: ["changed": "\(decision.applied.isEmpty ? "no option" : decision.applied.joined(separator: ", "))"])
@@ -191,6 +192,7 @@ final class ReloadService: Service {
             Environment.use(file)
             let reason =
                 (error as? InvalidConfiguration)?.message ?? CommandFailure(explaining: error)?.message ?? Serve.message(for: error)
+            server.node.reloadEnded(reason)
             logger.error("failed to reload configuration; nothing changed", metadata: ["reason": "\(reason)"])
         }
     }

@@ -54,6 +54,18 @@ struct ObservabilityTests {
         }
     }
 
+    @Test("Each alarm has an alert")
+    func alarms() throws {
+        // Those with an alert that has a condition of its own.
+        let others: Set<AlarmKind> = [
+            .relayDetached, .gap, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .gorushMisconfigured, .pushServiceCredentials,
+            .tokensHeldOff, .storeFails,
+        ]
+        let matches = try text("alerts.yml").matches(of: /waku_push_alarm_active\{alarm=~?"([a-z_|]+)"\}/)
+        let named = matches.flatMap { $0.1.split(separator: "|") }.compactMap { AlarmKind(rawValue: String($0)) }
+        #expect(Set(named) == Set(AlarmKind.allCases).subtracting(others))
+    }
+
     @Test("The article on troubleshooting has each alert and each alarm")
     func troubleshooting() throws {
         let article = try String(contentsOf: GeneratedTable.article("Troubleshooting.md"), encoding: .utf8)
