@@ -4,11 +4,11 @@ package import NIOCore
 /// Timeouts for the clients of an HTTP listener, and its connection limit.
 package struct HTTPLimits: Hashable, Sendable {
     /// From accepting the connection to the end of the first request's head.
-    package var headerTimeout = TimeAmount.seconds(10)
+    package let headerTimeout = TimeAmount.seconds(10)
     /// From the end of a request's head to the end of its body.
-    package var bodyTimeout = TimeAmount.seconds(30)
+    package let bodyTimeout = TimeAmount.seconds(30)
     /// From a response to the end of the next request's head.
-    package var idleTimeout = TimeAmount.seconds(60)
+    package let idleTimeout = TimeAmount.seconds(60)
     /// From the start of a response until all of it is sent.
     package var responseTimeout = TimeAmount.seconds(60)
     /// When it is exceeded, the connection that has been inactive for longest is closed.

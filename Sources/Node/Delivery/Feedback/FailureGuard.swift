@@ -19,11 +19,11 @@ package struct FailureGuard: Sendable {
     package struct Configuration: Sendable {
         /// The counted time, in ``slotCount`` slots; the oldest slot is dropped as a whole.
         package var window: Duration = .seconds(3600)
-        package var slotCount = 12
+        package let slotCount = 12
         /// The number of owners whose tokens fail for the same reason from which these failures may be ignored.
-        package var minimumOwnerCount = 10
+        package let minimumOwnerCount = 10
         /// The share of posted tokens above which failures are ignored.
-        package var failureShare = 0.2
+        package let failureShare = 0.2
         package var scopeLimit = 100
 
         package init() {}

@@ -23,14 +23,14 @@ package import Core
 package struct CircuitBreaker: Sendable {
     package struct Configuration: Sendable {
         /// The number of failures in a row that opens the breaker.
-        package var failureLimit = 3
+        package let failureLimit = 3
         /// The number of failures in a row that opens the breaker even if a few suspects explain them: nothing has worked meanwhile. On a node with
         /// a single notification it is reached after 4 s, so that a gorush that is down is reported soon; other recipients may be posted to.
         package var suspectFailureLimit = 5
         /// The number of recipients to remember for which a post worked.
         package var recipientLimit = 0
         /// The maximum time between two failures in a row.
-        package var failureMemory: Duration = .seconds(60)
+        package private(set) var failureMemory: Duration = .seconds(60)
         /// The pause while open, by the number of failed probes.
         package var backoff = ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(5))
         /// The upper limit for a pause that gorush asks for.

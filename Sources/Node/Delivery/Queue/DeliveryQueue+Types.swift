@@ -13,9 +13,9 @@ extension DeliveryQueue {
         /// notification costs a round trip to Apple or Google.
         package var assumedTime: Duration = .milliseconds(100)
         /// A post unanswered for this time is overdue: gorush counts as slow.
-        package var slowAfter: Duration = .seconds(2)
+        package let slowAfter: Duration = .seconds(2)
         /// A slow gorush that answers nothing for this time is stalled.
-        package var stalledAfter: Duration = .seconds(10)
+        package let stalledAfter: Duration = .seconds(10)
         /// How long deliveries gather while other posts are in flight. Without posts in flight they go out at once: a single notification gains
         /// nothing by waiting, and under load deliveries gather behind the posts in flight. 2 ms is well below a noticeable latency (10 ms are
         /// promised from relay to gorush), and at 3,000 notifications a second makes 500 posts of six.

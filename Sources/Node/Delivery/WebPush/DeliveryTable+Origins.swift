@@ -43,7 +43,7 @@ extension DeliveryTable {
             /// While others wait for a place, a service gives its place up after this time.
             var turn = Duration.seconds(10)
             /// Services that wait longer for a place are reported.
-            var longWait = Duration.seconds(3)
+            let longWait = Duration.seconds(3)
             /// The maximum number of deliveries in all queues. Beyond it, some are evicted: see ``OriginRoom``.
             var waitingLimit = 100_000
             var standing = OriginStanding.Configuration()

@@ -13,11 +13,11 @@ import Core
 struct OriginStanding: Sendable {
     struct Configuration: Sendable {
         /// The number of different endpoints whose refusal in a row pauses the origin.
-        var refusalLimit = 50
+        let refusalLimit = 50
         var pause = Duration.seconds(600)
-        var longestPause = Duration.seconds(24 * 3600)
+        let longestPause = Duration.seconds(24 * 3600)
         /// How long an acceptance proves that it is a push service.
-        var proof = Duration.seconds(24 * 3600)
+        let proof = Duration.seconds(24 * 3600)
         /// A later answer is as none for ``isResponsive(at:)``.
         var answerLimit = Duration.seconds(10)
         /// Posts a second.

@@ -22,13 +22,13 @@ struct Confirmations {
         var batchWindow = Duration.milliseconds(100)
         /// Time since the first publication after which an answer is given up, because no client waits any more.
         var timeout = Duration.seconds(10)
-        var repetitionLimit = 3
+        let repetitionLimit = 3
         /// Delay after a look-up that failed.
         var retryDelay = Duration.seconds(1)
         /// Number of consecutive missing answers after which a store is assumed to keep none.
         var distrustLimit = 100
         /// Maximum number of messages in a look-up.
-        var hashLimit = Publication.lookUpLimit
+        let hashLimit = Publication.lookUpLimit
         /// Maximum number of waiting answers.
         var countLimit = 20_000
         /// Maximum size of their payloads together.

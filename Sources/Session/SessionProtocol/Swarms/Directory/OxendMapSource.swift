@@ -9,7 +9,7 @@ package import Core
 package struct OxendMapSource: Sendable {
     package struct Configuration: Hashable, Sendable {
         package var interval: Duration = .seconds(600)
-        package var blockSubscription: Duration = .seconds(1800)
+        package let blockSubscription: Duration = .seconds(1800)
         /// Minimum time between two requests for the list: faster blocks are combined.
         package var shortestInterval: Duration = .seconds(1)
         package var connectTimeout: Duration = .seconds(30)

@@ -23,15 +23,15 @@ extension SwarmMonitor {
         /// `--session-renewal`: the minimum time after which a subscription is renewed. Storage servers forget it after 65 minutes.
         package var renewal: Duration = .seconds(45 * 60)
         /// Up to this fraction of ``renewal`` is added at random.
-        package var renewalSpread = 0.22
+        package let renewalSpread = 0.22
         /// Limit of the time from the start of a connection to HELLO.
         package var connectTimeout: Duration = .seconds(30)
         package var replyTimeout: Duration = .seconds(60)
         /// Pauses before the next attempt, by the number of consecutive failures; the last value also applies to more failures.
         package var pauses: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
         /// A connection that lasts this long without a fault resets the number of failures.
-        package var stableConnection: Duration = .seconds(60)
-        package var maximumConnecting = 500
+        package let stableConnection: Duration = .seconds(60)
+        package let maximumConnecting = 500
         /// Limit of the body of a request.
         package var maximumRequestByteCount = MonitorEntry.maximumRequestByteCount
         /// Limit of all unanswered requests together: bounds the memory used at the start.
@@ -41,13 +41,13 @@ extension SwarmMonitor {
         /// Minimum time between two requests for the map because of errcode 6.
         package var mapInterval: Duration = .seconds(60)
         /// Minimum time between two redirections of an account by storage servers.
-        package var moveInterval: Duration = .seconds(1)
+        package let moveInterval: Duration = .seconds(1)
         /// How long redirected accounts are collected before their new swarm is asked.
-        package var moveGathering: Duration = .milliseconds(50)
+        package let moveGathering: Duration = .milliseconds(50)
         /// How long an account is monitored in a swarm named by a storage server, unless it is redirected there again.
-        package var moveLifetime: Duration = .seconds(65 * 60)
+        package let moveLifetime: Duration = .seconds(65 * 60)
         /// How long servers named in hints are kept after the map contains their swarm, so that the map's servers are connected first.
-        package var moveLinger: Duration = .seconds(60)
+        package let moveLinger: Duration = .seconds(60)
 
         package init() {}
 

@@ -56,13 +56,13 @@ package final class OxenMQClient: Sendable {
         /// Limit of a message part in bytes. A larger one ends the connection.
         package var maximumPartByteCount = 8 << 20
         /// Limit of the messages queued in libzmq for a slow server.
-        package var sendQueue = 1000
+        package let sendQueue = 1000
         /// Limit of the message parts queued in libzmq until they are read.
         package var receiveQueue = 300
-        package var handshakeTimeout: Duration = .seconds(30)
+        package let handshakeTimeout: Duration = .seconds(30)
         /// Interval of the heartbeats of a connection, and the timeout of an answer.
-        package var heartbeatInterval: Duration = .seconds(30)
-        package var heartbeatTimeout: Duration = .seconds(60)
+        package let heartbeatInterval: Duration = .seconds(30)
+        package let heartbeatTimeout: Duration = .seconds(60)
         /// Limit of the bytes in libzmq that a connection has sent but the loop has not received. libzmq limits the size of parts and the number of
         /// messages, but not the parts of one message: a server could fill the memory with a message that never ends.
         package var maximumUnreceivedByteCount = 128 << 20
