@@ -4,29 +4,6 @@ extension Limits {
         package let message: String
     }
 
-    /// The meaning of each limit.
-    package static let meanings: [String: String] = [
-        "messages-by-sender": "all messages of a key, segments included; checked before most of the processing",
-        "registrations-by-sender": "registrations and unregistrations of a key",
-        "queries-by-sender": "queries of a key",
-        "requests-by-sender": "notification requests of a key",
-        "queries-by-target": "queries about a registrant by all senders; above it, the registrant is left out of the answer",
-        "notifications-by-target": "notifications for a device by all senders; above it, INTERNAL_ERROR",
-        "new-registrations": "registrations of new devices, in total, by standing and device token; above it, INTERNAL_ERROR",
-        "registrations": "registrations and unregistrations in total",
-        "queries": "queries in total",
-        "requests": "requests in total",
-        "answer-kib-by-target": "KiB about a registrant in answers to all senders; above it, the registrant is left out of the answer",
-        "answer-kib": "KiB of answers to queries in total, by standing and registrant; above it, there is no answer",
-        "whole-answers-by-target":
-            "answers about a registrant that are over 50 times as large as the queries about it; above it, the registrant is left out of the answer",
-        "notifications": "notifications in total, by standing and owner; above it, INTERNAL_ERROR",
-        "installations-by-key": "registered devices of a key; above it, INTERNAL_ERROR",
-        "registration-count": "registered devices in total; above it, a new device displaces one that no one asked for, or INTERNAL_ERROR",
-        "web-push-devices-by-origin": "registered Web Push devices of one push service (origin of the endpoint); above it, INTERNAL_ERROR",
-        "store-mib": "MiB of the database on disk, measured once a minute; above it, as for registration-count",
-    ]
-
     /// All limits with their values, in the format of ``set(_:)``.
     package var settings: [(name: String, value: String)] {
         Self.rates.map { ($0.limit.optionName, self[keyPath: $0.path].map(\.description) ?? "off") }
@@ -62,38 +39,35 @@ extension Limits {
         package let other: String
         /// Names both with their values, and states the remedy.
         package let message: String
+
+        fileprivate init<Limit>(_ part: RateLimitTable.Refusal, _ inner: Limit, exceeds whole: RateLimitTable.Refusal, _ outer: Limit) {
+            (name, other) = (part.optionName, whole.optionName)
+            message = "\(name) (\(inner)) never applies, as \(other) (\(outer)) is lower: lower the first or raise the second"
+        }
     }
 
     /// Limits with those that include them: of one sender, registrant or device, and of all.
-    private static let inclusions = [
-        ("registrations-by-sender", "messages-by-sender"), ("queries-by-sender", "messages-by-sender"),
-        ("requests-by-sender", "messages-by-sender"), ("registrations-by-sender", "registrations"), ("queries-by-sender", "queries"),
-        ("requests-by-sender", "requests"), ("queries-by-target", "queries"), ("notifications-by-target", "notifications"),
-        ("answer-kib-by-target", "answer-kib"),
+    private static let inclusions: [(part: RateLimitTable.Refusal, whole: RateLimitTable.Refusal)] = [
+        (.registrationsBySender, .messagesBySender), (.queriesBySender, .messagesBySender), (.requestsBySender, .messagesBySender),
+        (.registrationsBySender, .registrations), (.queriesBySender, .queries), (.requestsBySender, .requests),
+        (.queriesByTarget, .queries), (.notificationsByTarget, .notifications), (.answerKiBByTarget, .answerKiB),
     ]
 
     /// The limits that can't work: a part that may be larger than the whole. Such a limit never applies, and one sender can use up the whole.
     package var conflicts: [Conflict] {
-        let rates = Dictionary(
-            uniqueKeysWithValues: Self.rates.compactMap { rate in self[keyPath: rate.path].map { (rate.limit.optionName, $0) } })
-        var conflicts: [Conflict] = []
-        for (part, whole) in Self.inclusions {
-            guard let inner = rates[part], let outer = rates[whole], inner.exceeds(outer) else { continue }
-            conflicts.append(
-                Conflict(
-                    name: part, other: whole,
-                    message: "\(part) (\(inner)) never applies, as \(whole) (\(outer)) is lower: lower the first or raise the second"))
+        let rates = Dictionary(uniqueKeysWithValues: Self.rates.compactMap { rate in self[keyPath: rate.path].map { (rate.limit, $0) } })
+        let ofRates = Self.inclusions.compactMap { part, whole -> Conflict? in
+            guard let inner = rates[part], let outer = rates[whole], inner.exceeds(outer) else { return nil }
+            return Conflict(part, inner, exceeds: whole, outer)
         }
-        let parts = [("installations-by-key", installationsByKey), ("web-push-devices-by-origin", webPushDevicesByOrigin)]
-        for case (let part, let inner?) in parts {
-            guard let outer = registrationCount, inner > outer else { continue }
-            conflicts.append(
-                Conflict(
-                    name: part, other: "registration-count",
-                    message: "\(part) (\(inner)) never applies, as registration-count (\(outer)) is lower: "
-                        + "lower the first or raise the second"))
+        let parts: [(RateLimitTable.Refusal, Int?)] = [
+            (.installationsByKey, installationsByKey), (.webPushDevicesByOrigin, webPushDevicesByOrigin),
+        ]
+        let ofCounts = parts.compactMap { part, inner -> Conflict? in
+            guard let inner, let outer = registrationCount, inner > outer else { return nil }
+            return Conflict(part, inner, exceeds: .registrationCount, outer)
         }
-        return conflicts
+        return ofRates + ofCounts
     }
 
     private static func explain(_ problem: RateLimit.Problem) -> String {

@@ -61,17 +61,47 @@ package struct Limits: Hashable, Sendable {
         return limits
     }()
 
-    static let rates: [(limit: RateLimitTable.Refusal, path: any WritableKeyPath<Limits, RateLimit?> & Sendable)] = [
-        (.messagesBySender, \.messagesBySender), (.registrationsBySender, \.registrationsBySender),
-        (.queriesBySender, \.queriesBySender), (.requestsBySender, \.requestsBySender), (.queriesByTarget, \.queriesByTarget),
-        (.notificationsByTarget, \.notificationsByTarget), (.newRegistrations, \.newRegistrations), (.registrations, \.registrations),
-        (.queries, \.queries), (.requests, \.requests), (.answerKiBByTarget, \.answerKiBByTarget), (.answerKiB, \.answerKiB),
-        (.wholeAnswersByTarget, \.wholeAnswersByTarget), (.notifications, \.notifications),
+    /// The rates with their meanings, in the order in which they are shown.
+    static let rates: [(limit: RateLimitTable.Refusal, path: any WritableKeyPath<Limits, RateLimit?> & Sendable, meaning: String)] = [
+        (.messagesBySender, \.messagesBySender, "all messages of a key, segments included; checked before most of the processing"),
+        (.registrationsBySender, \.registrationsBySender, "registrations and unregistrations of a key"),
+        (.queriesBySender, \.queriesBySender, "queries of a key"),
+        (.requestsBySender, \.requestsBySender, "notification requests of a key"),
+        (
+            .queriesByTarget, \.queriesByTarget,
+            "queries about a registrant by all senders; above it, the registrant is left out of the answer"
+        ),
+        (.notificationsByTarget, \.notificationsByTarget, "notifications for a device by all senders; above it, INTERNAL_ERROR"),
+        (
+            .newRegistrations, \.newRegistrations,
+            "registrations of new devices, in total, by standing and device token; above it, INTERNAL_ERROR"
+        ),
+        (.registrations, \.registrations, "registrations and unregistrations in total"),
+        (.queries, \.queries, "queries in total"),
+        (.requests, \.requests, "requests in total"),
+        (
+            .answerKiBByTarget, \.answerKiBByTarget,
+            "KiB about a registrant in answers to all senders; above it, the registrant is left out of the answer"
+        ),
+        (.answerKiB, \.answerKiB, "KiB of answers to queries in total, by standing and registrant; above it, there is no answer"),
+        (
+            .wholeAnswersByTarget, \.wholeAnswersByTarget,
+            "answers about a registrant that are over 50 times as large as the queries about it; above it, the registrant is left out of the answer"
+        ),
+        (.notifications, \.notifications, "notifications in total, by standing and owner; above it, INTERNAL_ERROR"),
     ]
 
-    static let counts: [(limit: RateLimitTable.Refusal, path: any WritableKeyPath<Limits, Int?> & Sendable)] = [
-        (.installationsByKey, \.installationsByKey), (.registrationCount, \.registrationCount),
-        (.webPushDevicesByOrigin, \.webPushDevicesByOrigin), (.storeMiB, \.storeMiB),
+    static let counts: [(limit: RateLimitTable.Refusal, path: any WritableKeyPath<Limits, Int?> & Sendable, meaning: String)] = [
+        (.installationsByKey, \.installationsByKey, "registered devices of a key; above it, INTERNAL_ERROR"),
+        (
+            .registrationCount, \.registrationCount,
+            "registered devices in total; above it, a new device displaces one that no one asked for, or INTERNAL_ERROR"
+        ),
+        (
+            .webPushDevicesByOrigin, \.webPushDevicesByOrigin,
+            "registered Web Push devices of one push service (origin of the endpoint); above it, INTERNAL_ERROR"
+        ),
+        (.storeMiB, \.storeMiB, "MiB of the database on disk, measured once a minute; above it, as for registration-count"),
     ]
 
     var tooLowToDivide: Set<RateLimitTable.Refusal> {
@@ -81,7 +111,7 @@ package struct Limits: Hashable, Sendable {
     /// The limits of one of `nodeCount` nodes: rates are divided; counts apply to the shared database and stay whole.
     func share(among nodeCount: Int) -> Limits {
         var share = self
-        for (_, path) in Self.rates { share[keyPath: path] = self[keyPath: path]?.share(among: nodeCount) }
+        for (_, path, _) in Self.rates { share[keyPath: path] = self[keyPath: path]?.share(among: nodeCount) }
         return share
     }
 

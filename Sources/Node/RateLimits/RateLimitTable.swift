@@ -119,7 +119,7 @@ public struct RateLimitTable: Sendable {
         self.limits = limits
         self.name = name
         var limits = limits
-        for (refusal, path) in Limits.rates where shared.contains(refusal) {
+        for (refusal, path, _) in Limits.rates where shared.contains(refusal) {
             guard let limit = limits[keyPath: path] else { continue }
             let kept = former.flatMap { $0.limits[keyPath: path] == limit ? $0.shared[refusal] : nil }
             self.shared[refusal] = kept ?? RateLimiter(limit)

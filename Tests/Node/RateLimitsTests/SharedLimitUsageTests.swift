@@ -62,7 +62,7 @@ import WakuCrypto
         let nodes = Nodes(
             2,
             limits { limits in
-                for (_, path) in Limits.rates { limits[keyPath: path] = rate }
+                for (_, path, _) in Limits.rates { limits[keyPath: path] = rate }
             })
         let hash = Shake256.hash64(sender.compressed)
         let asks: [(RateLimitTable.Refusal, (inout RateLimitTable) -> RateLimitTable.Refusal?)] = [
