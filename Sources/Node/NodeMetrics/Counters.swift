@@ -25,7 +25,7 @@ public final class Counters: Sendable {
         /// By ``KindLabel/place``.
         let valid: [CounterCell?]
         let answers: [HistogramCell]
-        /// By ``StageLabel/place`` and ``KindLabel/place``.
+        /// By ``StageLabel`` and ``KindLabel/place``.
         let latencies: [Latency?]
         /// By ``KindLabel/place``.
         let replyDelays: [HistogramCell?]
@@ -163,7 +163,7 @@ public final class Counters: Sendable {
     }
 
     private func latency(_ stage: StageLabel, of kind: KindLabel, times: MessageTimes?) -> Latency? {
-        cells(of: times)?.latencies[stage.place * KindLabel.allCases.count + kind.place]
+        cells(of: times)?.latencies[stage.rawValue * KindLabel.allCases.count + kind.place]
     }
 
     /// Records how long an answer was held until it was due.
@@ -226,16 +226,6 @@ extension StageLabel {
         case .valid: .decoded
         case .durable: .committed
         case .answered: .answered
-        }
-    }
-
-    package var place: Int {
-        switch self {
-        case .received: 0
-        case .valid: 1
-        case .durable: 2
-        case .accepted: 3
-        case .answered: 4
         }
     }
 }

@@ -8,8 +8,9 @@ public enum KindLabel: String, MetricLabel {
 }
 
 /// A stage of processing: see ``Metric/sinceReceipt``.
-package enum StageLabel: String, MetricLabel {
+package enum StageLabel: Int, MetricLabel {
     package static let labelName = "stage"
+    package var labelValue: String { "\(self)" }
     case received, valid, durable, accepted, answered
 }
 

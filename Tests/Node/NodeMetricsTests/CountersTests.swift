@@ -93,7 +93,6 @@ struct CountersTests {
         #expect(VersionLabel(rawValue: "0.2.0~dev+1a2b")?.rawValue == "0.2.0~dev+1a2b")
         for text in ["", "1 0", "1\"", String(repeating: "1", count: 65)] { #expect(VersionLabel(rawValue: text) == nil) }
         #expect(KindLabel.allCases.map(\.place) == [0, 1, 2])
-        #expect(StageLabel.allCases.map(\.place) == [0, 1, 2, 3, 4])
         #expect(ProtocolLabel("status") == .status && ProtocolLabel(rawValue: "undeclared") == nil)
         let labels: Set<ProtocolLabel> = [.status, .other, .shared]
         #expect(Set(ProtocolLabel.allCases).isSuperset(of: labels))
