@@ -1,27 +1,6 @@
 #include "CPostgres.h"
 
-#include <dlfcn.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "../OptionalLibrary.h"
 
-const char *cpostgres_open(const char *soname, struct cpostgres *functions) {
-    void *library = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return dlerror();
-    void *address;
-#define RESOLVE(result, name, parameters)                     \
-    if (!(address = dlsym(library, #name))) return dlerror(); \
-    memcpy(&functions->name, &address, sizeof address);
-    CPOSTGRES_FUNCTIONS(RESOLVE)
-    return NULL;
-}
-
-// Tells package builders and administrators that the library is opened at run time: https://systemd.io/ELF_DLOPEN_METADATA/
-#define NOTE                                                                                                                                  \
-    "[{\"feature\":\"postgresql\",\"description\":\"Store in a PostgreSQL database\",\"priority\":\"suggested\","                                    \
-    "\"soname\":[\"libpq.so.5\"]}]"
-__attribute__((used, retain, section(".note.dlopen"))) _Alignas(uint32_t) static const struct {
-    uint32_t name_size, description_size, type;
-    char name[4];
-    _Alignas(uint32_t) char description[sizeof(NOTE)];
-} dlopen_note = {4, sizeof(NOTE), 0x407c0c0a, "FDO", NOTE};
+OPTIONAL_LIBRARY_OPEN(cpostgres, CPOSTGRES_FUNCTIONS)
+OPTIONAL_LIBRARY_NOTE("postgresql", "Store in a PostgreSQL database", "suggested", CPOSTGRES_SONAME)

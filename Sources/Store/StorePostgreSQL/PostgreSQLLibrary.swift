@@ -5,7 +5,7 @@ import Storage
 
 /// libpq, loaded at run time: a value exists only if loading succeeded.
 package struct PostgreSQLLibrary: Sendable {
-    package static let soname = "libpq.so.5"
+    package static let soname = CPOSTGRES_SONAME
     package static let debianPackage = "libpq5"
     /// Whether a version of the library has pipeline mode.
     static func supports(_ version: Int32) -> Bool { version >= 14_00_00 }

@@ -101,6 +101,8 @@ struct cpostgres {
     CPOSTGRES_FUNCTIONS(CPOSTGRES_MEMBER)
 };
 
+#define CPOSTGRES_SONAME "libpq.so.5"
+
 // Opens the library for as long as the process runs. Returns NULL and fills every member, or why it could not: text of dlerror(3), valid until the
 // thread's next call of it.
 const char *cpostgres_open(const char *soname, struct cpostgres *functions);

@@ -31,6 +31,8 @@ struct csodium {
     CSODIUM_FUNCTIONS(CSODIUM_MEMBER)
 };
 
+#define CSODIUM_SONAME "libsodium.so.23"
+
 // Opens the library for as long as the process runs. Returns NULL and fills every member, or why it could not: text of dlerror(3), valid until the
 // thread's next call of it.
 const char *csodium_open(const char *soname, struct csodium *functions);

@@ -80,6 +80,8 @@ struct czeromq {
     CZEROMQ_FUNCTIONS(CZEROMQ_MEMBER)
 };
 
+#define CZEROMQ_SONAME "libzmq.so.5"
+
 // Opens the library for as long as the process runs. Returns NULL and fills every member, or why it could not: text of dlerror(3), valid until the
 // thread's next call of it.
 const char *czeromq_open(const char *soname, struct czeromq *functions);

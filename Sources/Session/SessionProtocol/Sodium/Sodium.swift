@@ -6,7 +6,7 @@ package import Core
 /// Only the Session server needs the Debian package `libsodium23`, so the program does not link to it. It is opened once per process and never
 /// closed.
 package struct Sodium: Sendable {
-    package static let soname = "libsodium.so.23"
+    package static let soname = CSODIUM_SONAME
     package static let debianPackage = "libsodium23"
 
     private static let opened = Result { () throws(OptionalLibraryError) in try Sodium(opening: soname) }

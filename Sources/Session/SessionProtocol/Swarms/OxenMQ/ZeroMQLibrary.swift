@@ -3,7 +3,7 @@ package import Core
 
 /// libzmq with CURVE, loaded at run time. A value of this type is the only way to call its functions.
 package struct ZeroMQLibrary: Sendable {
-    package static let soname = "libzmq.so.5"
+    package static let soname = CZEROMQ_SONAME
     package static let debianPackage = "libzmq5"
 
     private static let opened = Result { () throws(OptionalLibraryError) in try ZeroMQLibrary(opening: soname) }
