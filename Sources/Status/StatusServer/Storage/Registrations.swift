@@ -230,19 +230,24 @@ package struct Registrations: Sendable {
         wasRegistered: Bool = false,
         at now: Timestamp
     ) -> StoreCommand<Void> {
-        let (version, time) = (Value.integer(Int64(bitPattern: version)), Value.integer(now.rawValue))
+        let (version, message) = (Value.integer(Int64(bitPattern: version)), Value(message?.rawValue))
         guard let head else {
             return .change([
                 insert(
-                    .bytes(key.keyHash.bytes), .bytes(key.storedInstallation), version, time, .null, .null, .null,
-                    Value(message?.rawValue), .null, wasRegistered ? .null : .integer(1), .null, .null, .null)
+                    .bytes(key.keyHash.bytes), .bytes(key.storedInstallation), version, .integer(now.rawValue), .null, .null, .null,
+                    message, .null, wasRegistered ? .null : .integer(1), .null, .null, .null)
             ])
         }
-        return leave(
-            key, head,
-            by: end(
-                version, time, Value(message?.rawValue), .null, .null, .null, .null,
-                head.isNeverAsked ? StatusStorage.NeverAsked.ended : .null, .null, .null, .integer(head.id), head.storedVersion))
+        return leave(key, head, by: ending(end, of: head, version: version, message: message, at: now))
+    }
+
+    /// - Parameter others: the values of the mutation's further conditions.
+    private static func ending(
+        _ mutation: Mutation, of head: RegistrationHead, version: Value, message: Value, where others: [Value] = [], at now: Timestamp
+    ) -> Change {
+        let neverAsked = head.isNeverAsked ? StatusStorage.NeverAsked.ended : .null
+        let values: [Value] = [version, .integer(now.rawValue), message, .null, .null, .null, .null, neverAsked, .null, .null]
+        return mutation.change(values + [.integer(head.id), head.storedVersion] + others)
     }
 
     /// Applies the change, and deletes the device's and the registrant's rows in other tables.
@@ -339,9 +344,8 @@ package struct Registrations: Sendable {
         let head = registration.head
         return leave(
             registration.key, head,
-            by: displace(
-                head.storedVersion, .integer(now.rawValue), .null, .null, .null, .null, .null, StatusStorage.NeverAsked.ended,
-                .null, .null, .integer(head.id), head.storedVersion, StatusStorage.NeverAsked.registered))
+            by: ending(
+                displace, of: head, version: head.storedVersion, message: .null, where: [StatusStorage.NeverAsked.registered], at: now))
     }
 
     private static let countNeverAsked = Query(StatusStorage.registration, [.count], where: [.equal(StatusStorage.neverAsked)])
