@@ -15,7 +15,6 @@ struct StatusService: RateLimitedService {
     /// Accepted notifications from which the standing of device tokens is read at the start, and devices read at once.
     private static let standingLimit = 200_000
     private static let standingChunk = 500
-    private static let unfoundedChunk = 2_000
     /// Tombstones of registrations that no one had asked for, if `registration-count` does not say how many are kept.
     private static let neverAskedLimit = 10_000_000
     /// Queries mark the registrations that they are about at this interval, together: then a query costs no commit.
@@ -149,15 +148,9 @@ struct StatusService: RateLimitedService {
     func prune(_ retention: Retention) async {
         do throws(StoreError) {
             try await node.store.commit(AnswerStorage.prune(before: retention.cutoff, keeping: retention.rowLimit))
-            while !Task.isCancelled,
-                try await node.store.commit(Registrations.forgetUnfounded(at: retention.now, limit: Self.unfoundedChunk))
-                    == Self.unfoundedChunk
-            {}
+            try await node.store.commitInChunks { Registrations.unfounded.forget(at: retention.now, limit: $0) }
             let kept = limits.limiter.limits.registrationCount ?? Self.neverAskedLimit
-            while !Task.isCancelled,
-                try await node.store.commit(Registrations.forgetNeverAsked(keeping: kept, limit: Self.unfoundedChunk))
-                    == Self.unfoundedChunk
-            {}
+            try await node.store.commitInChunks { Registrations.forgetNeverAsked(keeping: kept, limit: $0) }
         } catch {
             node.logger.error("failed to prune old answers", metadata: ["reason": "\(error.message)"])
         }

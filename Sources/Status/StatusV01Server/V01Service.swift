@@ -12,7 +12,6 @@ import WakuCrypto
 
 /// The running version 0.1 protocol: see ``StatusPushV01``.
 struct V01Service: RateLimitedService {
-    private static let unfoundedChunk = 2_000
 
     let node: NodeServices
     private let configuration: StatusPushV01.Configuration
@@ -61,10 +60,7 @@ struct V01Service: RateLimitedService {
     func prune(_ retention: Retention) async {
         do throws(StoreError) {
             try await node.store.commit(V01Answers.prune(before: retention.cutoff, keeping: retention.rowLimit))
-            while !Task.isCancelled,
-                try await node.store.commit(Records.forgetUnfounded(at: retention.now, limit: Self.unfoundedChunk))
-                    == Self.unfoundedChunk
-            {}
+            try await node.store.commitInChunks { Records.unfounded.forget(at: retention.now, limit: $0) }
         } catch {
             node.logger.error("failed to prune old acknowledgements", metadata: ["reason": "\(error.message)"])
         }

@@ -66,6 +66,14 @@ extension Store {
         }
     }
 
+    /// Commits until fewer rows than the limit are left, or the task is cancelled.
+    ///
+    /// - Parameter deletion: deletes rows up to a limit, and returns their number.
+    package func commitInChunks(_ deletion: (_ limit: Int) -> StoreCommand<Int>) async throws(StoreError) {
+        let limit = 2_000
+        while !Task.isCancelled, try await commit(deletion(limit)) == limit {}
+    }
+
     /// Submits the command without waiting for it: for changes that a crash may lose.
     public func enqueue(_ command: StoreCommand<Void>) {
         submit([command]) { _ in }

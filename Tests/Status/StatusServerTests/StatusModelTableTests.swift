@@ -190,7 +190,7 @@ import WakuCrypto
         try await other.store.unregister(first, version: 1)
         let id = try other.store.read(Registrations.head(of: first))?.id
         let later = Timestamp(rawValue: 9) + .seconds(30 * 24 * 3600)
-        #expect(try await other.store.commit(Registrations.forgetUnfounded(at: later, limit: 1)) == 1)
+        #expect(try await other.store.commit(Registrations.unfounded.forget(at: later, limit: 1)) == 1)
         try await other.store.register(second)
         return try other.store.read(Registrations.head(of: second))?.id == id
     }
@@ -214,7 +214,7 @@ import WakuCrypto
         table.add(
             "statusForgetting",
             try await times(from: 30_000) { _ in
-                _ = try await store.commit(Registrations.forgetUnfounded(at: later + .seconds(30 * 24 * 3600), limit: 10_000))
+                _ = try await store.commit(Registrations.unfounded.forget(at: later + .seconds(30 * 24 * 3600), limit: 10_000))
             })
         table.define("statusReusesIDs", try await reusesIDs())
         #expect(try table.isCurrent(), "run Deploy/dev/generate-tables")

@@ -209,7 +209,7 @@ import WakuCrypto
         table.add(
             "v01Forgetting",
             try await times { _ in
-                _ = try await fixture.store.commit(Records.forgetUnfounded(at: later + .seconds(30 * 24 * 3600), limit: 10_000))
+                _ = try await fixture.store.commit(Records.unfounded.forget(at: later + .seconds(30 * 24 * 3600), limit: 10_000))
             })
         table.define("v01ReusesDeviceIDs", try await reusesDeviceIDs())
         #expect(try table.isCurrent(), "run Deploy/dev/generate-tables")

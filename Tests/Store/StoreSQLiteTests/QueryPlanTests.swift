@@ -70,7 +70,7 @@ struct QueryPlanTests {
         try expectIndexes(Registrations.installationCount(of: hash))
         try expectIndexes(Registrations.countedInstallations(of: hash))
         try expectIndexes(Registrations.countedRegistrations())
-        try expectIndexes(Registrations.forgetUnfounded(at: now, limit: 10))
+        try expectIndexes(Registrations.unfounded.forget(at: now, limit: 10))
         try expectIndexes(Registrations.displaceable())
         try expectIndexes(Registrations.forgetNeverAsked(keeping: 1, limit: 10))
         try expectIndexes(Registrations.expire(key, unchangedSince: now, at: now))

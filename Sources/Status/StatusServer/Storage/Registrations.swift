@@ -219,7 +219,7 @@ package struct Registrations: Sendable {
 
     /// Turns a row into a tombstone: only key hash, installation and version remain. Deletes the device's pending notifications and token doubts,
     /// and with a registrant's last installation its topic keys. A tombstone of an installation that was never registered is marked as
-    /// unfounded: ``forgetUnfounded(at:limit:)`` removes it.
+    /// unfounded, and deleted later: see ``unfounded``.
     ///
     /// - Parameters:
     ///   - message: the mark of its message, if the message may be delivered again.
@@ -367,22 +367,9 @@ package struct Registrations: Sendable {
 
     // MARK: Ends
 
-    /// How long tombstones of installations that were never registered are kept.
-    private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
-    private static let findUnfounded = Query(
-        StatusStorage.registration, [.id], where: [.equal(StatusStorage.unfounded), .less(StatusStorage.changedAt)],
-        order: [.ascending(StatusStorage.changedAt)])
-    private static let remove = Mutation(StatusStorage.registration, .delete(where: [.idAmong, .equal(StatusStorage.unfounded)]))
-
-    /// Deletes tombstones of installations that were never registered, after 30 days, oldest first.
-    ///
-    /// - Returns: The number of deleted rows; if it equals `limit`, there may be more.
-    static func forgetUnfounded(at now: Timestamp, limit: Int) -> StoreCommand<Int> {
-        .find(findUnfounded(.integer(1), .integer((now - unfoundedLifetime).rawValue), limit: limit)) { rows in
-            let ids = try rows.map { try $0.integer(0) }
-            return .change(ids.isEmpty ? [] : [remove(.integer(1), ids: ids)], ids.count)
-        }
-    }
+    /// Tombstones of installations that were never registered.
+    static let unfounded = UnfoundedTombstones(
+        StatusStorage.registration, marked: StatusStorage.unfounded, changedAt: StatusStorage.changedAt)
 
     private static let findUnchanged = Query(
         StatusStorage.registration, [StatusStorage.keyHash, StatusStorage.installation],
@@ -395,8 +382,8 @@ package struct Registrations: Sendable {
         ])
 
     /// Registrations that have not been renewed since `time`, oldest rows first. Reads all rows.
-    static func registrations(unchangedSince time: Timestamp, limit: Int = 100_000) -> StoreCommand<[RegistrationKey]> {
-        .find(findUnchanged(.integer(time.rawValue), limit: limit)) { rows in .done(rows.compactMap { try? RegistrationKey($0, at: 0) }) }
+    static func registrations(unchangedSince time: Timestamp) -> StoreCommand<[RegistrationKey]> {
+        .find(findUnchanged(.integer(time.rawValue), limit: 100_000)) { rows in .done(rows.compactMap { try? RegistrationKey($0, at: 0) }) }
     }
 
     /// Unregisters an installation, keeping its version; does nothing and returns false if it was renewed in the meantime. The content is not

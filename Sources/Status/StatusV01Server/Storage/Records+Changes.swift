@@ -73,7 +73,7 @@ extension Records {
     }
 
     /// Turns a row into a tombstone: only key hash and version remain. Deletes the devices' pending notifications. A tombstone of an account that
-    /// was never registered is marked as unfounded: ``forgetUnfounded(at:limit:)`` removes it.
+    /// was never registered is marked as unfounded, and deleted later: see ``unfounded``.
     static func end(
         _ keyHash: V01.KeyHash, version: UInt64, mark: V01.RegisterMark?, replacing row: Row?, devices: [InstallationID: Int64],
         wasRegistered: Bool = false, at now: Timestamp
@@ -121,8 +121,8 @@ extension Records {
         V01Storage.record, [.id], where: [.equal(V01Storage.keyHash), .present(V01Storage.sealed), .less(V01Storage.changedAt)])
 
     /// Records that have not been renewed since `time`. Reads all rows.
-    static func records(unchangedSince time: Timestamp, limit: Int = 100_000) -> StoreCommand<[V01.KeyHash]> {
-        .find(findUnchanged(.integer(time.rawValue), limit: limit)) { rows in
+    static func records(unchangedSince time: Timestamp) -> StoreCommand<[V01.KeyHash]> {
+        .find(findUnchanged(.integer(time.rawValue), limit: 100_000)) { rows in
             .done(try rows.compactMap { V01.KeyHash(stored: try $0.bytes(0)) })
         }
     }
@@ -145,20 +145,6 @@ extension Records {
         }
     }
 
-    /// How long tombstones of accounts that were never registered are kept.
-    private static let unfoundedLifetime = Duration.seconds(30 * 24 * 3600)
-    private static let findUnfounded = Query(
-        V01Storage.record, [.id], where: [.equal(V01Storage.unfounded), .less(V01Storage.changedAt)],
-        order: [.ascending(V01Storage.changedAt)])
-    private static let removeUnfounded = Mutation(V01Storage.record, .delete(where: [.idAmong, .equal(V01Storage.unfounded)]))
-
-    /// Deletes tombstones of accounts that were never registered, after 30 days, oldest first.
-    ///
-    /// - Returns: The number of deleted rows; if it equals `limit`, there may be more.
-    static func forgetUnfounded(at now: Timestamp, limit: Int) -> StoreCommand<Int> {
-        .find(findUnfounded(.integer(1), .integer((now - unfoundedLifetime).rawValue), limit: limit)) { rows in
-            let ids = try rows.map { try $0.integer(0) }
-            return .change(ids.isEmpty ? [] : [removeUnfounded(.integer(1), ids: ids)], ids.count)
-        }
-    }
+    /// Tombstones of accounts that were never registered.
+    static let unfounded = UnfoundedTombstones(V01Storage.record, marked: V01Storage.unfounded, changedAt: V01Storage.changedAt)
 }

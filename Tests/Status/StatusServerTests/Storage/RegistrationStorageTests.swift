@@ -142,8 +142,8 @@ struct RegistrationStorageTests {
         try await store.register(anew, version: 3)
         try await store.unregister(anew, version: 4, at: Timestamp(rawValue: 11))
         let month = Duration.seconds(30 * 24 * 3600)
-        #expect(try await store.commit(Registrations.forgetUnfounded(at: Timestamp(rawValue: 10) + month, limit: 10)) == 0)
-        #expect(try await store.commit(Registrations.forgetUnfounded(at: Timestamp(rawValue: 1_000) + month, limit: 10)) == 1)
+        #expect(try await store.commit(Registrations.unfounded.forget(at: Timestamp(rawValue: 10) + month, limit: 10)) == 0)
+        #expect(try await store.commit(Registrations.unfounded.forget(at: Timestamp(rawValue: 1_000) + month, limit: 10)) == 1)
         #expect(try store.state(of: never) == nil)
         #expect(try store.state(of: registered)?.version == 2)
         #expect(try store.state(of: anew)?.version == 4)
@@ -151,7 +151,7 @@ struct RegistrationStorageTests {
         let imported = StatusStoreFixture.key()
         let record = RegistrationRecord(key: imported, version: 7, changedAt: Timestamp(rawValue: 1), registration: nil)
         #expect(try await store.commit(fixture.registrations.merge(record)))
-        #expect(try await store.commit(Registrations.forgetUnfounded(at: Timestamp(rawValue: 1_000) + month, limit: 10)) == 0)
+        #expect(try await store.commit(Registrations.unfounded.forget(at: Timestamp(rawValue: 1_000) + month, limit: 10)) == 0)
     }
 
     @Test("Unregistering deletes token doubts, and with the last installation the registrant's topic keys")

@@ -121,7 +121,7 @@ struct V01RecordStorageTests {
         #expect(try await fixture.take(stranger.register(version: 7), of: stranger) == .versionMismatch)
         for (time, count) in [(10, 0), (11, 1)] as [(Int64, Int)] {
             let later = Timestamp(rawValue: time) + .seconds(30 * 24 * 3600)
-            #expect(try await fixture.store.commit(Records.forgetUnfounded(at: later, limit: 10)) == count)
+            #expect(try await fixture.store.commit(Records.unfounded.forget(at: later, limit: 10)) == count)
         }
         #expect(try fixture.store.read(Records.head(of: stranger.keyHash)) == nil)
         #expect(try fixture.store.read(Records.head(of: account.keyHash))?.head.version == 2)
