@@ -54,22 +54,11 @@ struct StatusHandler: WakuHandler {
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<AddressedCommand> {
         let owners = topics.owners(of: incoming.tag)
-        for server in owners.dropLast() {
-            do throws(Drop) {
-                return try decode(incoming, to: server, isOwnTopic: true, keys: [], at: now)
-            } catch {
-                guard error.counter == .droppedUndecryptable else { throw error }
-            }
+        return try StatusRules.decode(asFirstOf: owners) { server, isLast throws(Drop) in
+            let (command, whole) = try servers[server].decoder.decode(
+                incoming.received, isOwnTopic: !owners.isEmpty, keys: isLast ? keys : [], isRetry: incoming.isRetry, at: now)
+            return Decoded(AddressedCommand(command: command, server: server), command.kind, from: incoming, whole: whole)
         }
-        return try decode(incoming, to: owners.last ?? 0, isOwnTopic: !owners.isEmpty, keys: keys, at: now)
-    }
-
-    private func decode(
-        _ incoming: Incoming, to server: Int, isOwnTopic: Bool, keys: [SymmetricKey], at now: Timestamp
-    ) throws(Drop) -> Decoded<AddressedCommand> {
-        let (command, whole) = try servers[server].decoder.decode(
-            incoming.received, isOwnTopic: isOwnTopic, keys: keys, isRetry: incoming.isRetry, at: now)
-        return Decoded(AddressedCommand(command: command, server: server), command.kind, from: incoming, whole: whole)
     }
 
     private func server(of message: Decoded<AddressedCommand>) -> ServedIdentity { servers[message.command.server] }

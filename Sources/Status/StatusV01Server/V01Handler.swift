@@ -27,20 +27,10 @@ struct V01Handler: WakuHandler {
     let limits: V01Limits
 
     func decode(_ incoming: Incoming, keys: [SymmetricKey], at now: Timestamp) throws(Drop) -> Decoded<V01AddressedCommand> {
-        let owners = owners[incoming.tag] ?? [0]
-        for server in owners.dropLast() {
-            do throws(Drop) {
-                return try decode(incoming, to: server, at: now)
-            } catch {
-                guard error.counter == .droppedUndecryptable else { throw error }
-            }
+        try StatusRules.decode(asFirstOf: owners[incoming.tag] ?? []) { server, _ throws(Drop) in
+            let (command, whole) = try servers[server].decoder.decode(incoming.received.message, isRetry: incoming.isRetry, at: now)
+            return Decoded(V01AddressedCommand(command: command, server: server), command.kind, from: incoming, whole: whole)
         }
-        return try decode(incoming, to: owners.last ?? 0, at: now)
-    }
-
-    private func decode(_ incoming: Incoming, to server: Int, at now: Timestamp) throws(Drop) -> Decoded<V01AddressedCommand> {
-        let (command, whole) = try servers[server].decoder.decode(incoming.received.message, isRetry: incoming.isRetry, at: now)
-        return Decoded(V01AddressedCommand(command: command, server: server), command.kind, from: incoming, whole: whole)
     }
 
     private func server(of message: Decoded<V01AddressedCommand>) -> V01ServedIdentity { servers[message.command.server] }

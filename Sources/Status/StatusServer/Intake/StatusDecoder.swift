@@ -3,7 +3,6 @@ import NodeAPI
 import NodeMetrics
 import StatusProtocol
 import StatusRules
-import Synchronization
 import Core
 import Waku
 import WakuCrypto
@@ -43,7 +42,7 @@ final class StatusDecoder: Sendable {
     private let versions: RecentVersions
     private let isStored: @Sendable (KeyHash) -> Bool
     private let limits: StatusLimits
-    private let assembler: Mutex<SegmentAssembler>
+    private let segments: SegmentReassembly
 
     /// - Parameter isStored: see ``StatusRules/RegistrationRules/claim(in:knownVersion:isStored:)``.
     init(
@@ -56,7 +55,7 @@ final class StatusDecoder: Sendable {
         self.versions = versions
         self.limits = limits
         self.isStored = isStored
-        assembler = Mutex(SegmentAssembler(limits: segments))
+        self.segments = SegmentReassembly(limits: segments, limiter: limits.limiter)
     }
 
     /// - Parameters:
@@ -109,14 +108,7 @@ final class StatusDecoder: Sendable {
         guard let signer = try? frame.signer() else { throw Drop(.droppedBadSignature) }
         try limits.admit(isSegmented: true, isRetry: isRetry) { $0.message(from: signer, at: now) }
         let isKnown = limits.charge(of: TopicTag(of: StatusTopics.query(KeyHash(of: signer))), at: now).standing == .known
-        let (added, displaced) = assembler.withLock { assembler in
-            let before = assembler.displacedCount
-            let added = assembler.add(segment, from: signer, isKnown: isKnown, sentAt: sentAt, at: now)
-            return (added, assembler.displacedCount - before)
-        }
-        limits.limiter.displaced(.segments, isKnown ? .known : .stranger, count: displaced)
-        guard let whole = added else { throw Drop(.segment, segmentOf: segment.wholeHash) }
-        return (whole.bytes, ReassembledMessage(whole.bytes, announced: segment.wholeHash, sentAt: whole.sentAt))
+        return try segments.message(completedBy: segment, from: signer, isKnown: isKnown, sentAt: sentAt, at: now)
     }
 
     private func command(in envelope: MetadataEnvelope, sentAt timestamp: Timestamp, now: Timestamp) throws(Drop) -> StatusCommand {

@@ -3,7 +3,6 @@ import NodeMetrics
 import StatusProtocol
 import RateLimits
 import StatusRules
-import Synchronization
 import Core
 import Waku
 import WakuCrypto
@@ -31,7 +30,7 @@ final class V01Decoder: Sendable {
     private let rules: V01.RegisterRules
     private let ages: RequestRules
     private let limits: V01Limits
-    private let assembler: Mutex<SegmentAssembler>
+    private let segments: SegmentReassembly
 
     init(
         identity: PrivateKey, server: ServerMark? = nil, rules: V01.RegisterRules, ages: RequestRules, limits: V01Limits,
@@ -42,7 +41,7 @@ final class V01Decoder: Sendable {
         self.rules = rules
         self.ages = ages
         self.limits = limits
-        assembler = Mutex(SegmentAssembler(limits: segments))
+        self.segments = SegmentReassembly(limits: segments, limiter: limits.limiter)
     }
 
     /// - Parameter isRetry: whether this is a retry: see ``NodeAPI/Incoming/isRetry``.
@@ -83,19 +82,12 @@ final class V01Decoder: Sendable {
     /// The envelope in the Waku payload, or the one that its segment completes. Segments are reassembled per signer; unsigned ones are dropped.
     private func whole(
         _ frame: PayloadFrame, _ segment: SegmentMessage?, _ part: Part, sentAt: Timestamp, at now: Timestamp
-    ) throws(Drop) -> (bytes: [UInt8], ReassembledMessage?) {
+    ) throws(Drop) -> (bytes: [UInt8], whole: ReassembledMessage?) {
         guard let segment else { return (frame.data, nil) }
         guard frame.signature != nil else { throw Drop(.droppedUnsigned) }
         guard let signer = try? frame.signer() else { throw Drop(.droppedBadSignature) }
         try admit(part) { $0.message(from: signer, at: now) }
-        let (added, displaced) = assembler.withLock { assembler in
-            let before = assembler.displacedCount
-            let added = assembler.add(segment, from: signer, sentAt: sentAt, at: now)
-            return (added, assembler.displacedCount - before)
-        }
-        limits.limiter.displaced(.segments, .stranger, count: displaced)
-        guard let whole = added else { throw Drop(.segment, segmentOf: segment.wholeHash) }
-        return (whole.bytes, ReassembledMessage(whole.bytes, announced: segment.wholeHash, sentAt: whole.sentAt))
+        return try segments.message(completedBy: segment, from: signer, sentAt: sentAt, at: now)
     }
 
     private func command(
