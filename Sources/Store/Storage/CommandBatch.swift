@@ -11,6 +11,32 @@ package protocol CommitBatch: Sendable {
     func complete()
 }
 
+/// The batches that wait for the one writer of a store. All of them become its next group; batches that arrive meanwhile wait for the one after it.
+package struct WaitingBatches: Sendable {
+    private var batches: [any CommitBatch] = []
+    /// Whether the writer has work or is about to ask for it.
+    package private(set) var isRunning = false
+
+    package init() {}
+
+    /// Callbacks for the end of earlier commits need no transaction.
+    package var hasCommands: Bool { batches.contains { $0.count > 0 } }
+
+    /// - Returns: whether the writer must be started.
+    package mutating func add(_ batch: any CommitBatch) -> Bool {
+        batches.append(batch)
+        defer { isRunning = true }
+        return !isRunning
+    }
+
+    /// The next group; nil when nothing waits, with which the writer stops.
+    package mutating func takeGroup() -> [any CommitBatch]? {
+        isRunning = !batches.isEmpty
+        defer { batches = [] }
+        return isRunning ? batches : nil
+    }
+}
+
 /// Commands with outcomes of one type.
 package final class CommandBatch<Outcome: Sendable>: CommitBatch {
     private let commands: [StoreCommand<Outcome>]

@@ -20,7 +20,7 @@ package final class PostgreSQLStore: Store {
     package let sealer: Sealer
     package let address: PostgreSQLAddress
     let schema: Schema
-    let queue: CommitQueue
+    let queue: PostgreSQLCommitQueue
     let pool: ConnectionPool
     let monitor: StoreMonitor
     let readers = ReaderThreads()
@@ -58,7 +58,7 @@ package final class PostgreSQLStore: Store {
         self.schema = schema
         self.monitor = monitor
         pool = ConnectionPool(address)
-        queue = CommitQueue { closing in
+        queue = PostgreSQLCommitQueue { closing in
             Writer(address, access, closing: closing) { monitor.note($0) }
         }
         do {

@@ -16,7 +16,7 @@ package final class SQLiteStore: Store {
     private let isReadOnly: Bool
     package let sealer: Sealer
     let schema: Schema
-    let queue: CommitQueue
+    let queue: SQLiteCommitQueue
     let copier: LogCopier
     let monitor: StoreMonitor
     let readers = ReaderThreads()
@@ -60,7 +60,7 @@ package final class SQLiteStore: Store {
         self.schema = schema
         monitor = StoreMonitor()
         copier = LogCopier(path: file)
-        queue = CommitQueue(pool: pool, copier: copier) { [monitor] in monitor.note($0) }
+        queue = SQLiteCommitQueue(pool: pool, copier: copier) { [monitor] in monitor.note($0) }
         do {
             try prepare(schema, pool)
             if !isReadOnly { try Self.setUpWriter(pool) }

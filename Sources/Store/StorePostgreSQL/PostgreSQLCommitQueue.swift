@@ -5,13 +5,10 @@ import Synchronization
 
 /// Commits with one writer, on its own thread. All waiting commands become one transaction; commands that arrive meanwhile wait for the next one, or
 /// somewhat longer where commits are paced.
-final class CommitQueue: Sendable {
+final class PostgreSQLCommitQueue: Sendable {
     private struct State {
-        var waiting: [any CommitBatch] = []
-        var isRunning = false
+        var waiting = WaitingBatches()
         var pacing = Pacing()
-        /// Callbacks for the end of earlier commits need no transaction.
-        var hasCommands: Bool { waiting.contains { $0.count > 0 } }
     }
 
     private let state = Mutex(State())
@@ -27,12 +24,7 @@ final class CommitQueue: Sendable {
     }
 
     func add(_ batch: any CommitBatch) {
-        let mustStart = state.withLock { state in
-            state.waiting.append(batch)
-            defer { state.isRunning = true }
-            return !state.isRunning
-        }
-        if mustStart { queue.async { self.drain() } }
+        if state.withLock({ $0.waiting.add(batch) }) { queue.async { self.drain() } }
     }
 
     /// See ``Core/Pacing/interval``.
@@ -41,7 +33,7 @@ final class CommitQueue: Sendable {
     }
 
     /// Whether no work is waiting or running.
-    var isIdle: Bool { state.withLock { !$0.isRunning } }
+    var isIdle: Bool { state.withLock { !$0.waiting.isRunning } }
 
     /// Runs work on the writer between two groups.
     func run<T: Sendable>(_ work: @escaping @Sendable (Writer) throws -> T) async throws -> T {
@@ -71,7 +63,7 @@ final class CommitQueue: Sendable {
 
     /// Runs one group per turn, so that other work on the queue can run in between.
     private func drain() {
-        let delay = state.withLock { $0.hasCommands ? $0.pacing.delay(at: .now) : .zero }
+        let delay = state.withLock { $0.waiting.hasCommands ? $0.pacing.delay(at: .now) : .zero }
         guard delay == .zero else {
             return queue.asyncAfter(deadline: .now() + .microseconds(Int(delay / .microseconds(1)) + 1)) { self.drain() }
         }
@@ -88,13 +80,8 @@ final class CommitQueue: Sendable {
 
     private func nextGroup() -> [any CommitBatch]? {
         state.withLock { state in
-            if state.waiting.isEmpty {
-                state.isRunning = false
-                return nil
-            }
-            defer { state.waiting = [] }
-            if state.hasCommands { state.pacing.begin(at: .now) }
-            return state.waiting
+            if state.waiting.hasCommands { state.pacing.begin(at: .now) }
+            return state.waiting.takeGroup()
         }
     }
 }

@@ -8,12 +8,7 @@ import Synchronization
 ///
 /// SQLite rolls back a commit that fails in any way, including a failed sync, and the next commit overwrites any part of it that reached the log. So
 /// after a reported failure no other connection sees the changes, but a crash before the next commit may still restore the complete transaction.
-final class CommitQueue: Sendable {
-    private struct State {
-        var waiting: [any CommitBatch] = []
-        var isRunning = false
-    }
-
+final class SQLiteCommitQueue: Sendable {
     private struct Item {
         let batch: any CommitBatch
         let index: Int
@@ -21,7 +16,7 @@ final class CommitQueue: Sendable {
 
     private static let attemptLimit = 3
 
-    private let state = Mutex(State())
+    private let waiting = Mutex(WaitingBatches())
     private let queue = DispatchQueue(label: "waku-push.store")
     private let pool: DatabasePool
     private let copier: LogCopier
@@ -36,16 +31,11 @@ final class CommitQueue: Sendable {
     }
 
     func add(_ batch: any CommitBatch) {
-        let mustStart = state.withLock { state in
-            state.waiting.append(batch)
-            defer { state.isRunning = true }
-            return !state.isRunning
-        }
-        if mustStart { queue.async { self.drain() } }
+        if waiting.withLock({ $0.add(batch) }) { queue.async { self.drain() } }
     }
 
     /// Whether no work is waiting or running.
-    var isIdle: Bool { state.withLock { !$0.isRunning } }
+    var isIdle: Bool { waiting.withLock { !$0.isRunning } }
 
     /// Runs work on the writer between two groups.
     func run<T: Sendable>(_ work: @escaping @Sendable (Database) throws -> T) async throws -> T {
@@ -60,7 +50,7 @@ final class CommitQueue: Sendable {
     }
 
     private func drain() {
-        while let group = nextGroup() {
+        while let group = waiting.withLock({ $0.takeGroup() }) {
             let items = group.flatMap { batch in (0..<batch.count).map { Item(batch: batch, index: $0) } }
             if !items.isEmpty { commit(items[...]) }
             for batch in group { batch.complete() }
@@ -76,17 +66,6 @@ final class CommitQueue: Sendable {
             case .finish: _ = try db.checkpoint(.passive)
             case nil: break
             }
-        }
-    }
-
-    private func nextGroup() -> [any CommitBatch]? {
-        state.withLock { state in
-            if state.waiting.isEmpty {
-                state.isRunning = false
-                return nil
-            }
-            defer { state.waiting = [] }
-            return state.waiting
         }
     }
 
