@@ -11,7 +11,7 @@ extension DeliveryService {
         let read = steadyNow
         guard let loaded = await load(batch, for: endpoint),
             let deliveries = await marked(withoutPostponed(loaded, of: batch, at: endpoint)), !deliveries.isEmpty,
-            share == nil || steadyNow < read + rowAge
+            share == nil || steadyNow < read + configuration.rowAge
         else { return await finished(batch, of: endpoint, .notPosted) }
         let postID = PostID(endpoint: endpoint, batch: batch.id)
         feedback.began(postID, deliveries.map(\.waiting.delivery))

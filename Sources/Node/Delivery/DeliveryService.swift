@@ -10,8 +10,9 @@ package final class DeliveryService: Sendable {
     package struct Configuration: Sendable {
         /// How long the answer to a request waits for gorush.
         package var awaitLimit = Duration.seconds(2)
-        /// The latest time of the answer, counted from the arrival of the request, so that it includes the store's time.
-        package var answerLimit = Duration.milliseconds(2500)
+        /// The maximum time from the arrival of a request to its answer, which is an error if the store has not reported the outcome by then. Shorter
+        /// than the clients' timeout of 3 s, and longer than ``awaitLimit``, so that gorush has its full time if the store answers within half a second.
+        package var answerLimit: Duration { awaitLimit + .milliseconds(500) }
         /// The maximum number of notifications waiting for gorush; beyond it the oldest are dropped.
         package var outboxLimit = 100_000
         /// See ``UnknownOutcome/hold``.
@@ -42,10 +43,7 @@ package final class DeliveryService: Sendable {
     let table: Mutex<DeliveryTable>
     /// nil: this node owns the whole outbox.
     let share: (any OutboxShare)?
-    private let awaitLimit: Duration
-    private let unknownOutcome: UnknownOutcome
-    let rowAge: Duration
-    private let answerLimit: Duration
+    package let configuration: Configuration
     /// The queue's time must not go back: it is the system time at the start plus the monotonic time since then.
     private let started: (clock: Timestamp, uptime: ContinuousClock.Instant)
     /// Signalled when the run loop may have work.
@@ -67,10 +65,7 @@ package final class DeliveryService: Sendable {
         self.counters = counters
         self.logger = logger
         errors = RepeatedErrors(logger)
-        awaitLimit = configuration.awaitLimit
-        unknownOutcome = UnknownOutcome(hold: configuration.unknownHold)
-        rowAge = configuration.rowAge
-        answerLimit = configuration.answerLimit
+        self.configuration = configuration
         self.now = now
         started = (now(), .now)
         var origins = DeliveryTable.Origins.Configuration()
@@ -116,9 +111,9 @@ package final class DeliveryService: Sendable {
 
     /// The time from which each delivery that an earlier run or another node marked may be posted again.
     func holds(of waiting: [WaitingDelivery]) -> [Int64: Timestamp] {
-        let (clock, now) = (now(), steadyNow)
+        let (clock, now, outcome) = (now(), steadyNow, UnknownOutcome(hold: configuration.unknownHold))
         return waiting.reduce(into: [:]) { ends, waiting in
-            ends[waiting.id] = waiting.markedAt.map { unknownOutcome.end(markedAt: $0, clock: clock, now: now) }
+            ends[waiting.id] = waiting.markedAt.map { outcome.end(markedAt: $0, clock: clock, now: now) }
         }
     }
 
@@ -229,6 +224,7 @@ package final class DeliveryService: Sendable {
     package func await(_ awaited: AwaitedDeliveries) {
         let now = steadyNow
         // A message older than the answer limit, such as one handled after an outage, gets the full wait limit.
+        let (awaitLimit, answerLimit) = (configuration.awaitLimit, configuration.answerLimit)
         let left = awaited.received.map { answerLimit - ($0.duration(to: .now)) }.flatMap { $0 > .zero ? $0 : nil } ?? awaitLimit
         switch table.withLock({ $0.await(awaited, deadline: now + min(awaitLimit, left), now: now) }) {
         case .refused(let completed): completed.notify()

@@ -36,7 +36,7 @@ struct ClockTests {
     func waiting(step: Int) async throws {
         let messageID = randomBytes(32)
         fixture.gorush.answer(.failed(retryAfter: nil))
-        try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(200) }, now: { [clock] in clock.now }) {
+        try await fixture.withNode(configure: { $0.awaitLimit = .milliseconds(200) }, now: { [clock] in clock.now }) {
             [bob, clock] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob, messageID: messageID) == .internalError)

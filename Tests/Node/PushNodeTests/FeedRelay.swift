@@ -66,7 +66,7 @@ func withFedNode(
     let relay = FeedRelay()
     let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
     var configuration = ServerConfiguration(identity: identity, dataPath: dataPath)
-    configuration.answerDeadline = .seconds(60)
+    configuration.awaitLimit = .seconds(60)
     configuration.replyDelay = .zero
     configuration.deriveAheadLimit = nil
     configure(&configuration)

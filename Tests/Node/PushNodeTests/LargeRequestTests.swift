@@ -102,7 +102,7 @@ import WakuCrypto
         let faults = StoreFaults(in: folder.path)
         let clients = (0..<Self.deviceCount).map { _ in TestClient(of: identity.publicKey) }
         let request = Self.request(clients, messageID: [1])
-        let configure: (inout ServerConfiguration) -> Void = { $0.answerDeadline = .milliseconds(500) }
+        let configure: (inout ServerConfiguration) -> Void = { $0.awaitLimit = .milliseconds(500) }
         try await withFedNode(identity, folder.path, gorush, configure: configure) { node, relay in
             await relay.feed(clients.map(Self.registration))
             try await node.wait { relay.published.count == clients.count && node.node.isIdle }
@@ -166,7 +166,7 @@ import WakuCrypto
         let (folder, identity, gorush) = (try TemporaryFolder(), PrivateKey.generate(), ScriptedGorush())
         let faults = StoreFaults(in: folder.path)
         let clients = (0..<Self.deviceCount).map { _ in TestClient(of: identity.publicKey) }
-        let configure: (inout ServerConfiguration) -> Void = { $0.answerDeadline = .milliseconds(500) }
+        let configure: (inout ServerConfiguration) -> Void = { $0.awaitLimit = .milliseconds(500) }
         try await withFedNode(identity, folder.path, gorush, configure: configure) { node, relay in
             await relay.feed(clients.map(Self.registration))
             try await node.wait { relay.published.count == clients.count }

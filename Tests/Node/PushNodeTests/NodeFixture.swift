@@ -97,7 +97,7 @@ struct NodeFixture {
     ) async throws -> R {
         var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
         // Long, for slow machines: tests that wait for the deadline set a short one.
-        configuration.answerDeadline = .seconds(60)
+        configuration.awaitLimit = .seconds(60)
         // Switched off; tests of these features enable them.
         configuration.replyDelay = .zero
         configuration.deriveAheadLimit = nil

@@ -236,7 +236,7 @@ struct NodeLimitsTests {
         try await fixture.withNode(configure: {
             $0.limits = limits
             $0.outboxLimit = 1
-            $0.answerDeadline = .milliseconds(100)
+            $0.awaitLimit = .milliseconds(100)
         }) { node async throws in
             let (one, other) = (TestClient(of: node.server), TestClient(of: node.server))
             for client in [one, other] { #expect(try await node.register(client, token: "a-token") == nil) }

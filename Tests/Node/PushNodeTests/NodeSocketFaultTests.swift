@@ -91,7 +91,7 @@ struct NodeSocketFaultTests {
         defer { server.stop() }
         let messageID = randomBytes(32)
         let isAccepted = misbehaviour.isAcceptance
-        try await fixture.withNode(configure: { $0.answerDeadline = .seconds(2) }, posting: gorush(server.url)) {
+        try await fixture.withNode(configure: { $0.awaitLimit = .seconds(2) }, posting: gorush(server.url)) {
             [bob, carol] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob, messageID: messageID) == (isAccepted ? nil : .internalError))
@@ -121,7 +121,7 @@ struct NodeSocketFaultTests {
             case "backlog": "http://127.0.0.1:\(full.port)"
             default: "https://127.0.0.1:\(plain.port)"
             }
-        try await fixture.withNode(configure: { $0.answerDeadline = .seconds(2) }, posting: gorush(url)) { [bob, carol] node async throws in
+        try await fixture.withNode(configure: { $0.awaitLimit = .seconds(2) }, posting: gorush(url)) { [bob, carol] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob) == .internalError)
             for version in UInt64(1)...3 { try await Self.expectOthersGoOn(node, carol, version: version) }

@@ -88,7 +88,7 @@ struct NodeStoreFaultTests {
         let messageID = randomBytes(32)
         try await fixture.withNode(configure: {
             $0.maintenanceInterval = .milliseconds(50)
-            $0.answerDeadline = .seconds(1)
+            $0.awaitLimit = .seconds(1)
         }) { [bob, faults] node async throws in
             #expect(try await node.register(bob) == nil)
             node.gorush.whenPosted { faults.add(.code(Code.full), to: .write) }

@@ -39,7 +39,7 @@ struct OutageTests {
         try await enqueue(expiries)
 
         fixture.gorush.answer(.failed(retryAfter: nil))
-        try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(100) }) { [bob] node async throws in
+        try await fixture.withNode(configure: { $0.awaitLimit = .milliseconds(100) }) { [bob] node async throws in
             #expect(try await node.notify(bob) == .internalError)
         }
         fixture.gorush.answer(.accepted)

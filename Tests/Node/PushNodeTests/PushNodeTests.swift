@@ -71,7 +71,7 @@ struct PushNodeTests {
     func retries() async throws {
         let messageID = randomBytes(32)
         fixture.gorush.answer(.failed(retryAfter: nil))
-        try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(200) }) { [bob] node async throws in
+        try await fixture.withNode(configure: { $0.awaitLimit = .milliseconds(200) }) { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob, messageID: messageID) == .internalError)
             #expect(try await node.register(bob, version: 2, token: "new device") == nil)
@@ -234,7 +234,7 @@ struct PushNodeTests {
     @Test("A notification whose registrant leaves while it waits is counted as such, and not posted")
     func leftWhileWaiting() async throws {
         fixture.gorush.answer(.failed(retryAfter: nil))
-        try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(100) }) { [bob] node async throws in
+        try await fixture.withNode(configure: { $0.awaitLimit = .milliseconds(100) }) { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob) == .internalError)
             #expect(node.count(.notificationUnregistered) == 0)

@@ -120,7 +120,7 @@ struct SlowGorushNodeTests {
         defer { server.stop() }
         let messageID = randomBytes(32)
         let client = try GorushClient(client: CurlClient(), url: server.url)
-        try await fixture.withNode(configure: { $0.answerDeadline = .seconds(2) }, posting: client) { node async throws in
+        try await fixture.withNode(configure: { $0.awaitLimit = .seconds(2) }, posting: client) { node async throws in
             let clients = try await registered(60, at: node)
             let reports = try await notify(clients, at: node, messageID: messageID)
             #expect(reports.contains { $0.error == .internalError })
@@ -142,7 +142,7 @@ struct SlowGorushNodeTests {
         defer { server.stop() }
         let client = try GorushClient(client: CurlClient(), url: server.url)
         func configure(_ configuration: inout ServerConfiguration) {
-            configuration.answerDeadline = .milliseconds(100)
+            configuration.awaitLimit = .milliseconds(100)
             configuration.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
         }
         try await fixture.withNode(configure: configure, posting: client) { node async throws in
@@ -183,7 +183,7 @@ struct SlowGorushNodeTests {
         let server = try RawHTTPServer { gorush.reply(to: $0, timePerNotification: 0.001) }
         defer { server.stop() }
         let client = try GorushClient(client: CurlClient(), url: server.url, timeout: .milliseconds(500))
-        try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(100) }, posting: client) { node async throws in
+        try await fixture.withNode(configure: { $0.awaitLimit = .milliseconds(100) }, posting: client) { node async throws in
             let clients = try await registered(1, at: node)
             gorush.stop()
             defer { gorush.resume() }
@@ -204,7 +204,7 @@ struct SlowGorushNodeTests {
         let client = try GorushClient(client: CurlClient(), url: server.url)
         gorush.stop()
         defer { gorush.resume() }
-        try await fixture.withNode(configure: { $0.answerDeadline = .milliseconds(100) }, posting: client) { node async throws in
+        try await fixture.withNode(configure: { $0.awaitLimit = .milliseconds(100) }, posting: client) { node async throws in
             let clients = try await registered(1, at: node)
             #expect(try await notify(clients, at: node, messageID: randomBytes(32)).map(\.error) == [.internalError])
             #expect(gorush.postSizes == [1])
@@ -221,7 +221,7 @@ struct SlowGorushNodeTests {
         let (bob, carol) = (TestClient(of: fixture.identity.publicKey), TestClient(of: fixture.identity.publicKey))
         let gorush = GatedGorush(holding: bob.keyHash)
         // No answer is caused by a deadline, however slow the machine is.
-        try await fixture.withNode(configure: { $0.answerDeadline = .seconds(120) }, posting: gorush) { node async throws in
+        try await fixture.withNode(configure: { $0.awaitLimit = .seconds(120) }, posting: gorush) { node async throws in
             for client in [bob, carol] { #expect(try await node.register(client) == nil) }
             async let report = node.notify(bob)
             try await node.wait { node.count(.notificationQueued) == 1 }

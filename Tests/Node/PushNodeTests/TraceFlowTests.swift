@@ -90,7 +90,7 @@ struct TraceFlowTests {
 
     private func withNode(
         _ engine: StoreEngine, _ tracer: MessageTracer, gorush: RawHTTPServer, replyDelay: Duration = .zero,
-        answerDeadline: Duration = .seconds(60),
+        awaitLimit: Duration = .seconds(60),
         _ body: @escaping @Sendable (RunningNode) async throws -> Void
     ) async throws {
         let location = try await engine.location()
@@ -100,7 +100,7 @@ struct TraceFlowTests {
                 $0.store = location
                 $0.tracer = tracer
                 $0.replyDelay = replyDelay
-                $0.answerDeadline = answerDeadline
+                $0.awaitLimit = awaitLimit
                 $0.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
             }, posting: client, body)
     }
@@ -196,7 +196,7 @@ struct TraceFlowTests {
     func failures(_ engine: StoreEngine) async throws {
         let gorush = try RawHTTPServer { _ in .status(503) }
         let tracer = tracer(rate: 0)
-        try await withNode(engine, tracer, gorush: gorush, answerDeadline: .milliseconds(300)) { node async throws in
+        try await withNode(engine, tracer, gorush: gorush, awaitLimit: .milliseconds(300)) { node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob) == .internalError)
             let export = try await export(try await exporter(tracer, node), until: 1)

@@ -34,7 +34,7 @@ struct MessagePath: Sendable {
         let node = NodeServices(
             store: base.store, delivery: delivery, replies: publisher, handled: handled, drain: base.drain, cluster: base.cluster,
             receivers: IntakeMaker(), counters: base.counters, logger: base.logger, errors: base.errors, now: base.now,
-            workLimit: base.configuration.workLimit, answerLimit: base.configuration.answerLimit)
+            workLimit: base.configuration.workLimit, answerLimit: delivery.configuration.answerLimit)
         services = try base.protocols.map { spoken in
             guard let registrations = spoken.registrations, let limits = limits[spoken.number] else { return try spoken.makeService(node) }
             return try LimitedService(spoken, registrations, limits: limits, node: node)
@@ -48,8 +48,7 @@ struct MessagePath: Sendable {
 
     private static func delivery(_ base: NodeFoundation, gorush: [GorushEndpoint]) -> DeliveryService {
         var configuration = DeliveryService.Configuration()
-        configuration.awaitLimit = base.configuration.answerDeadline
-        configuration.answerLimit = base.configuration.answerLimit
+        configuration.awaitLimit = base.configuration.awaitLimit
         configuration.outboxLimit = base.configuration.outboxLimit
         configuration.unknownHold = base.configuration.unknownHold
         configuration.webPush = base.configuration.webPush

@@ -15,10 +15,7 @@ package struct NodeConfiguration: Sendable {
     /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
     package var maximumRequestAge = Duration.seconds(600)
     /// How long a request's answer waits for gorush. Clients wait 3 s.
-    package var answerDeadline = Duration.seconds(2)
-    /// The maximum time from the arrival of a request to its answer, which is an error if the store has not reported the outcome by then. Shorter
-    /// than the clients' timeout, and longer than ``answerDeadline``, so that gorush has its full time if the store answers within half a second.
-    package var answerLimit: Duration { answerDeadline + .milliseconds(500) }
+    package var awaitLimit = Duration.seconds(2)
     /// The minimum time between a query or request and its reply: light clients subscribe to the reply's topic only some 300 ms after they asked.
     /// Registrations are answered at once.
     package var replyDelay = Duration.milliseconds(500)

@@ -48,7 +48,7 @@ struct ClusterFixture {
             let (relay, folder) = (FeedRelay(), try TemporaryFolder())
             folders.append(folder)
             var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
-            configuration.answerDeadline = .seconds(60)
+            configuration.awaitLimit = .seconds(60)
             configuration.replyDelay = .zero
             configuration.deriveAheadLimit = nil
             configuration.store = .postgreSQL(address)

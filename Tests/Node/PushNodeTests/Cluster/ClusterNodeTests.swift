@@ -210,7 +210,7 @@ import WakuCrypto
         let address = try PostgreSQLAddress("host=\(primary.folder),\(standby.folder) dbname=postgres user=postgres")
         let fixture = ClusterFixture(address: address)
         let (before, after) = (clients(20, fixture), clients(20, fixture))
-        try await fixture.withNodes(["a", "b"], configure: { $0.answerDeadline = .milliseconds(100) }) { members in
+        try await fixture.withNodes(["a", "b"], configure: { $0.awaitLimit = .milliseconds(100) }) { members in
             try await members.waitUntilShared()
             await members.feed(before.flatMap { fixture.registration($0) })
             try await members.wait { $0.count(.registrationStored) == 20 }
@@ -265,7 +265,7 @@ import WakuCrypto
     func handover() async throws {
         let fixture = try await ClusterFixture()
         let clients = clients(20, fixture)
-        try await fixture.withNodes(["a", "b"], configure: { $0.answerDeadline = .milliseconds(100) }) { members in
+        try await fixture.withNodes(["a", "b"], configure: { $0.awaitLimit = .milliseconds(100) }) { members in
             try await members.waitUntilShared()
             await members.feed(clients.flatMap { fixture.registration($0) })
             try await members.wait { $0.count(.registrationStored) == 20 }

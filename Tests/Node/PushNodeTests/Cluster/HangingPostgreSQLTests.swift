@@ -20,7 +20,7 @@ import WakuCrypto
     private static let limit = Duration.seconds(20)
 
     private func configure(_ configuration: inout ServerConfiguration) {
-        configuration.answerDeadline = .seconds(2)
+        configuration.awaitLimit = .seconds(2)
         configuration.cluster?.times.lease = .seconds(5)
     }
 
@@ -97,7 +97,7 @@ import WakuCrypto
         let fixture = ClusterFixture(address: try PostgreSQLAddress("host=\(server.folder) dbname=postgres user=postgres"))
         let alone = { @Sendable (configuration: inout ServerConfiguration) in
             configuration.cluster = nil
-            configuration.answerDeadline = .seconds(2)
+            configuration.awaitLimit = .seconds(2)
         }
         try await fixture.withNodes(["a"], configure: alone) { members in
             try await check(fixture, members) {

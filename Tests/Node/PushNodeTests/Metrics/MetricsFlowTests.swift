@@ -206,7 +206,7 @@ struct MetricsFlowTests {
         fixture.gorush.answer(.failed(retryAfter: nil))
         try await fixture.withNode(configure: {
             serving(&$0)
-            $0.answerDeadline = .milliseconds(200)
+            $0.awaitLimit = .milliseconds(200)
         }) { node async throws in
             #expect(try await node.register(bob) == nil)
             #expect(try await node.notify(bob) == .internalError)

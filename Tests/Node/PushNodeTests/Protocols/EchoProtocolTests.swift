@@ -40,7 +40,7 @@ struct EchoProtocolTests {
     private func withNode(speaksEcho: Bool = true, _ body: @escaping @Sendable (NodeService) async throws -> Void) async throws {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var configuration = NodeConfiguration(identity: identity, dataPath: folder.path)
-        configuration.answerDeadline = .seconds(60)
+        configuration.awaitLimit = .seconds(60)
         configuration.replyDelay = .zero
         var settings = StatusPush.Configuration()
         settings.deriveAheadLimit = nil

@@ -185,7 +185,7 @@ struct V01ProtocolTests {
         let (account, ackKey) = (account(), randomBytes(32))
         gorush.answer(.failed(retryAfter: nil))
         try await withNode {
-            $0.answerDeadline = .milliseconds(50)
+            $0.awaitLimit = .milliseconds(50)
         } _: { node, relay in
             try await register(account, node, relay)
             let failed = try await acknowledgement(of: request([account.entry()], ackKey: ackKey), under: ackKey, node, relay)
@@ -207,7 +207,7 @@ struct V01ProtocolTests {
         let (account, ackKey) = (account(), randomBytes(32))
         gorush.answer(.failed(retryAfter: nil))
         try await withNode {
-            $0.answerDeadline = .milliseconds(50)
+            $0.awaitLimit = .milliseconds(50)
         } _: { node, relay in
             try await register(account, node, relay)
             let failed = try await acknowledgement(of: request([account.entry()], ackKey: ackKey), under: ackKey, node, relay)

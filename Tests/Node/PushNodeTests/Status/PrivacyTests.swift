@@ -25,7 +25,7 @@ struct PrivacyTests {
         let asker = PrivateKey.generate()
         try await fixture.withNode(configure: {
             $0.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
-            $0.answerDeadline = .milliseconds(300)
+            $0.awaitLimit = .milliseconds(300)
         }) { node async throws in
             #expect(try await node.register(bob, token: token) == nil)
             #expect(try await node.register(bob, token: token) == .versionMismatch)

@@ -26,7 +26,7 @@ struct StatusBrowserTests {
 
     private func serving(_ configuration: inout ServerConfiguration) {
         configuration.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
-        configuration.answerDeadline = .milliseconds(500)
+        configuration.awaitLimit = .milliseconds(500)
     }
 
     private func step(_ name: String) -> String {
