@@ -4,8 +4,6 @@ import WakuCrypto
 ///
 ///     P Ed25519 key(32) of a session id, or p account(33)   S signature and T token of a subaccount   d 0/1   n namespaces   s signature   t sig_ts
 package struct MonitorEntry: Sendable {
-    /// Limit of a request's body in bytes.
-    package static let maximumRequestByteCount = 5_000_000
     package static let command = "monitor.messages"
 
     package let bytes: [UInt8]

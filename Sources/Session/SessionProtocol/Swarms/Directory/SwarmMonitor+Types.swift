@@ -32,12 +32,13 @@ extension SwarmMonitor {
         /// A connection that lasts this long without a fault resets the number of failures.
         package let stableConnection: Duration = .seconds(60)
         package let maximumConnecting = 500
-        /// Limit of the body of a request.
-        package var maximumRequestByteCount = MonitorEntry.maximumRequestByteCount
+        /// Limit of the body of a request. Storage servers accept 5 MB. Larger requests would need a larger limit of message parts for replies, with
+        /// which a hostile server could fill the memory.
+        package var maximumRequestByteCount = 500_000
         /// Limit of all unanswered requests together: bounds the memory used at the start.
         package var maximumUnansweredByteCount = 64 << 20
-        /// Limit of the entries of a request.
-        package var maximumRequestEntryCount = Int.max
+        /// Limit of the entries of a request. A reply that refuses all entries lists the servers of a swarm for each: about 4 KB.
+        package let maximumRequestEntryCount = 500
         /// Minimum time between two requests for the map because of errcode 6.
         package var mapInterval: Duration = .seconds(60)
         /// Minimum time between two redirections of an account by storage servers.

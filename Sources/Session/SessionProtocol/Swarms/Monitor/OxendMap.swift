@@ -39,7 +39,7 @@ final class OxendMap: Sendable {
 
     /// Runs until the task is cancelled. May be called once.
     func run() async {
-        let client = connect(OxenMQClient.Configuration()) { [weak self] connection, event in
+        let client = connect(.oxend) { [weak self] connection, event in
             self?.handle(connection, event)
             return .proceed
         }

@@ -28,7 +28,7 @@ package final class SubscriptionMonitor: Sendable {
         /// Pause before the entries of subscriptions are read again after a failure.
         var retryInterval: Duration = .seconds(1)
         var swarms = SwarmMonitor.Configuration()
-        var connections = OxenMQClient.Configuration()
+        var connections = OxenMQClient.Configuration.storageServers
         var messages = MessageQueue.Limits()
         var drops = DropAllowance.Limits()
         var oxend = OxendMapSource.Configuration()
@@ -40,12 +40,6 @@ package final class SubscriptionMonitor: Sendable {
         package init(source: Source, renewal: Duration = .seconds(45 * 60), descriptors: Int = .max) {
             self.source = source
             swarms.renewal = renewal
-            // Larger requests would need a larger limit of message parts for replies, with which a hostile server could fill the memory.
-            swarms.maximumRequestByteCount = 500_000
-            // A reply that refuses all entries lists the servers of a swarm for each: about 4 KB.
-            swarms.maximumRequestEntryCount = 500
-            connections.maximumPartByteCount = 4 << 20
-            connections.receiveQueue = 100
             connections.maximumConnections = min(
                 connections.maximumConnections, OxenMQClient.connectionCount(descriptors: descriptors))
         }

@@ -54,11 +54,11 @@ package final class OxenMQClient: Sendable {
     package struct Configuration: Hashable, Sendable {
         package var maximumConnections = 3000
         /// Limit of a message part in bytes. A larger one ends the connection.
-        package var maximumPartByteCount = 8 << 20
+        package let maximumPartByteCount: Int
         /// Limit of the messages queued in libzmq for a slow server.
         package let sendQueue = 1000
         /// Limit of the message parts queued in libzmq until they are read.
-        package var receiveQueue = 300
+        package let receiveQueue: Int
         package let handshakeTimeout: Duration = .seconds(30)
         /// Interval of the heartbeats of a connection, and the timeout of an answer.
         package let heartbeatInterval: Duration = .seconds(30)
@@ -69,7 +69,9 @@ package final class OxenMQClient: Sendable {
         /// Interval of the checks of ``maximumUnreceivedByteCount``.
         package var checkInterval: Duration = .seconds(1)
 
-        package init() {}
+        /// For an oxend, whose answers are large.
+        package static let oxend = Configuration(maximumPartByteCount: 8 << 20, receiveQueue: 300)
+        package static let storageServers = Configuration(maximumPartByteCount: 4 << 20, receiveQueue: 100)
     }
 
     private let mailbox: OxenMQMailbox<OxenMQLoop.Command>
@@ -80,7 +82,7 @@ package final class OxenMQClient: Sendable {
     ///   - library: libzmq, loaded by ``ZeroMQLibrary/load()``.
     ///   - handler: Called with every event, in order, on the client's thread: it must not block for long.
     package init(
-        library: ZeroMQLibrary, configuration: Configuration = Configuration(),
+        library: ZeroMQLibrary, configuration: Configuration = .oxend,
         handler: @escaping @Sendable (ConnectionNumber, Event) -> Flow
     ) {
         let mailbox = OxenMQMailbox<OxenMQLoop.Command>()

@@ -238,7 +238,7 @@ struct SwarmSimulation {
         guard let index = byConnection[number], models[index].isGreeted else {
             return violations.append("\(now): asks on a connection that is not made")
         }
-        if asked.isEmpty || asked.count * entryByteCount + 2 > 5_000_000 { violations.append("\(now): asks for \(asked.count)") }
+        if asked.isEmpty || asked.count * entryByteCount + 2 > 500_000 { violations.append("\(now): asks for \(asked.count)") }
         var outcomes: [MonitorOutcome] = []
         outcomes.reserveCapacity(asked.count)
         for id in asked {
