@@ -58,61 +58,87 @@ extension PostgreSQLConnection {
 
     /// - Throws: `StoreError` if the server is a standby, or does not commit durably.
     private func configure(_ name: String) throws(StoreError) {
-        func refusal(_ message: String) -> StoreError {
-            StoreError(code: .unsuitable, message: "PostgreSQL (\(address)) can't be used: \(message)")
-        }
         guard serverVersion >= Self.minimumVersion else {
             throw refusal("it is version \(serverVersion / 1_00_00): run version 15 or later")
         }
-        let settings: [Value]
+        let facts: SessionFacts?
         do {
-            var first = [Statement("SELECT set_config('application_name', $1, false)", [.text(name)], isPrepared: false)]
-            if let schema = address.schema {
-                first.append(Statement("SELECT set_config('search_path', quote_ident($1), false)", [.text(schema)], isPrepared: false))
-            }
-            // The node applies its own time limits; a role's settings are meant for other programs. Without warnings, a commit whose wait for a
-            // standby was cancelled would count as replicated.
-            let set = [
-                "statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "idle_session_timeout = 0",
-                "jit = off", "client_min_messages = warning", "quote_all_identifiers = off", "standard_conforming_strings = on",
-                "default_transaction_isolation = 'read committed'",
-            ]
-            // Version 17 has it.
-            first.append(
-                Statement("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'", isPrepared: false))
-            settings =
-                try run(
-                    first + set.map { Statement("SET " + $0, isPrepared: false) } + [
-                        Statement(
-                            """
-                            SELECT pg_backend_pid()::bigint, pg_is_in_recovery()::integer::bigint, \
-                            set_config('synchronous_commit', current_setting('synchronous_commit'), false), \
-                            current_setting('fsync'), current_setting('server_encoding'), coalesce(current_schema()::text, ''), \
-                            CASE WHEN pg_is_in_recovery() THEN '' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END
-                            """, isPrepared: false)
-                    ]
-                ).last?.rows.first?.values ?? []
+            facts = try run(settings(name) + [SessionFacts.query]).last?.rows.first.flatMap { try? SessionFacts($0) }
         } catch PostgreSQLError.refused(let state, _) where ["26000", "08P01"].contains(state.description) {
             throw refusal(Self.poolerMessage)
         } catch {
             throw StoreError(explaining: error, at: address)
         }
-        guard settings.count == 7, case .text(let timeline) = settings[6] else { throw refusal("it does not answer as PostgreSQL does") }
-        guard settings[0] == .integer(Int64(backendID)) else { throw refusal(Self.poolerMessage) }
-        guard settings[1] == .integer(0) else {
+        guard let facts else { throw refusal("it does not answer as PostgreSQL does") }
+        try check(facts)
+        timeline = UInt32(facts.timeline, radix: 16) ?? 0
+    }
+
+    private func refusal(_ message: String) -> StoreError {
+        StoreError(code: .unsuitable, message: "PostgreSQL (\(address)) can't be used: \(message)")
+    }
+
+    private func settings(_ name: String) -> [Statement] {
+        var first = [Statement("SELECT set_config('application_name', $1, false)", [.text(name)], isPrepared: false)]
+        if let schema = address.schema {
+            first.append(Statement("SELECT set_config('search_path', quote_ident($1), false)", [.text(schema)], isPrepared: false))
+        }
+        // Version 17 has it.
+        first.append(
+            Statement("SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout'", isPrepared: false))
+        // The node applies its own time limits; a role's settings are meant for other programs. Without warnings, a commit whose wait for a
+        // standby was cancelled would count as replicated.
+        let set = [
+            "statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "idle_session_timeout = 0",
+            "jit = off", "client_min_messages = warning", "quote_all_identifiers = off", "standard_conforming_strings = on",
+            "default_transaction_isolation = 'read committed'",
+        ]
+        return first + set.map { Statement("SET " + $0, isPrepared: false) }
+    }
+
+    /// What a new session reads of itself and its server.
+    private struct SessionFacts {
+        static let query = Statement(
+            """
+            SELECT pg_backend_pid()::bigint, pg_is_in_recovery()::integer::bigint, \
+            set_config('synchronous_commit', current_setting('synchronous_commit'), false), \
+            current_setting('fsync'), current_setting('server_encoding'), coalesce(current_schema()::text, ''), \
+            CASE WHEN pg_is_in_recovery() THEN '' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END
+            """, isPrepared: false)
+
+        let backendID: Int64
+        let isStandby: Bool
+        let synchronousCommit: String
+        let fsync: String
+        let encoding: String
+        /// Empty if none of `search_path` exists.
+        let schema: String
+        /// In hexadecimal digits; empty at a standby.
+        let timeline: String
+
+        init(_ row: Row) throws {
+            guard row.values.count == 7 else { throw UnexpectedValue() }
+            (backendID, isStandby) = (try row.integer(0), try row.integer(1) != 0)
+            (synchronousCommit, fsync, encoding) = (try row.text(2), try row.text(3), try row.text(4))
+            (schema, timeline) = (try row.text(5), try row.text(6))
+        }
+    }
+
+    private func check(_ facts: SessionFacts) throws(StoreError) {
+        guard facts.backendID == Int64(backendID) else { throw refusal(Self.poolerMessage) }
+        guard !facts.isStandby else {
             // A later attempt may succeed: the standby may be promoted.
             throw StoreError(code: .unavailable, message: "PostgreSQL (\(address)) is a standby: give the primary")
         }
-        guard [.text("on"), .text("remote_apply")].contains(settings[2]) else {
+        guard ["on", "remote_apply"].contains(facts.synchronousCommit) else {
             throw refusal("synchronous_commit is less than on, so that what was acknowledged may be lost: set it to on for this role")
         }
-        guard settings[3] == .text("on") else { throw refusal("fsync is off, so that what was acknowledged may be lost: set it to on") }
-        guard settings[4] == .text("UTF8") else { throw refusal("its encoding is not UTF8: create the database with ENCODING 'UTF8'") }
-        guard settings[5] != .text("") else {
+        guard facts.fsync == "on" else { throw refusal("fsync is off, so that what was acknowledged may be lost: set it to on") }
+        guard facts.encoding == "UTF8" else { throw refusal("its encoding is not UTF8: create the database with ENCODING 'UTF8'") }
+        guard !facts.schema.isEmpty else {
             if hasForbiddenSchema { throw StoreError(forbiddenAt: address) }
             throw refusal("no schema of search_path exists: create one, or correct search_path")
         }
-        self.timeline = UInt32(timeline, radix: 16) ?? 0
     }
 
     /// Refuses a former primary, which may still run.
