@@ -28,12 +28,12 @@ extension DeliveryService {
         logger.warning("push services wait for a place", metadata: ["others_only": .stringConvertible(!isResponsive)])
     }
 
-    func postWebPush(_ delivery: QueuedDelivery, of batch: DeliveryQueue.Batch, at place: Int) async -> PostResult {
+    func postWebPush(_ delivery: QueuedDelivery, of batch: DeliveryQueue.Batch, at index: Int) async -> PostResult {
         guard let webPush, let message = delivery.webPushMessage(webPushSettings.withLock(\.self)) else {
             return PostResult(outcome: .refused, reason: "the protocol has no Web Push", postedTokenCount: 1)
         }
         let sent = steadyNow
-        let isProven = table.withLock { $0.endpoints[place].origin?.standing.isProven(at: sent) ?? false }
+        let isProven = table.withLock { $0.endpoints[index].origin?.standing.isProven(at: sent) ?? false }
         let start = ContinuousClock.now
         let reply = await webPush.posting.post(message, hasAnswered: isProven)
         let time = start.duration(to: .now)
@@ -44,10 +44,10 @@ extension DeliveryService {
         let isPaused = table.withLock { table in
             // The push service has not failed: it, and the notification, count as if nothing had happened.
             if reply.answer == .addressBusy {
-                table.postpone([delivery.waiting.id: now + Self.busyAddressPause], of: batch, at: place)
+                table.postpone([delivery.waiting.id: now + Self.busyAddressPause], of: batch, at: index)
             }
             return table.noteAnswer(
-                reply.answer, endpointHash: message.subscription.endpoint.hashValue, from: reply.address, after: time, at: place, now: now)
+                reply.answer, endpointHash: message.subscription.endpoint.hashValue, from: reply.address, after: time, at: index, now: now)
         }
         if isPaused {
             counters.add(.webPushOriginPaused)

@@ -295,7 +295,7 @@ package final class DeliveryService: Sendable {
             }
         case .expire(let ids):
             let counter: Counter =
-                switch table.withLock({ ($0.gorushCount, $0.unroutablePlace) }) {
+                switch table.withLock({ ($0.gorushCount, $0.unroutableIndex) }) {
                 case (let count, _) where endpoint < count: .notificationExpired
                 case (_, endpoint): .notificationUnroutable
                 default: .notificationNotWebPushed

@@ -30,7 +30,7 @@ struct DeliveryTable {
         var hasAnswered = false
         /// See ``EndpointState/healthFailure``.
         var healthFailure: String?
-        /// false for the place of deliveries that no endpoint takes.
+        /// false for the entry of deliveries that no endpoint takes.
         var canPost = true
         /// For a push service: see `DeliveryTable+Origins.swift`. nil for a gorush, and for a place that is free.
         var origin: Origin?
@@ -38,11 +38,11 @@ struct DeliveryTable {
         var referenceCount = 0
     }
 
-    /// Each gorush, the place of deliveries that no endpoint takes, then a place for each push service with deliveries.
+    /// Each gorush, the entry of deliveries that no endpoint takes, then an entry for each push service with deliveries.
     var endpoints: [Endpoint]
     let gorushCount: Int
     /// Its queue posts nothing. A delivery stays until it expires, its device registers for something that is served, or another node owns the device.
-    var unroutablePlace: Int { gorushCount }
+    var unroutableIndex: Int { gorushCount }
     var origins: Origins
     private var isDraining = false
     /// Whether any delivery had a trace since the start.
@@ -94,9 +94,9 @@ struct DeliveryTable {
     mutating func add(_ arrivals: some Sequence<Arrival>, isAwaited: Bool, clock: Timestamp, now: Timestamp) {
         for arrival in arrivals where endpointByDelivery[arrival.waiting.delivery] == nil {
             let waiting = arrival.waiting
-            let endpoint = place(of: arrival.destination, now: now)
+            let endpoint = index(of: arrival.destination, now: now)
             let isKnown = arrival.recipient.map { known.contains($0) } ?? false
-            if endpoint != unroutablePlace {
+            if endpoint != unroutableIndex {
                 moveUnroutable(of: waiting.device, to: endpoint, arrival.recipient, isKnown: isKnown, now: now)
             }
             endpointByDelivery[waiting.delivery] = endpoint
@@ -105,7 +105,7 @@ struct DeliveryTable {
                 delivery: waiting.delivery, endpoint: endpoint, heldUntil: arrival.heldUntil, trace: arrival.queued?.trace)
             if arrival.queued?.trace != nil { isTraced = true }
             times[waiting.id] = arrival.queued?.times
-            if endpoint != unroutablePlace, postable.count < Self.postableLimit { postable[waiting.id] = arrival.queued }
+            if endpoint != unroutableIndex, postable.count < Self.postableLimit { postable[waiting.id] = arrival.queued }
             endpoints[endpoint].queue.add(
                 waiting.id, device: waiting.device, recipient: arrival.recipient, isKnown: isKnown,
                 expires: now + waiting.expires.since(clock),
@@ -119,11 +119,11 @@ struct DeliveryTable {
     private mutating func moveUnroutable(
         of device: DeviceID, to endpoint: Int, _ recipient: PushRecipient?, isKnown: Bool, now: Timestamp
     ) {
-        var next = endpoints[unroutablePlace].queue.lines[device]?.first
-        while let id = next, let waiting = endpoints[unroutablePlace].queue.deliveries[id], let queued = deliveries[id] {
+        var next = endpoints[unroutableIndex].queue.lines[device]?.first
+        while let id = next, let waiting = endpoints[unroutableIndex].queue.deliveries[id], let queued = deliveries[id] {
             next = waiting.next
-            endpoints[unroutablePlace].queue.remove(id)
-            endpoints[unroutablePlace].referenceCount -= 1
+            endpoints[unroutableIndex].queue.remove(id)
+            endpoints[unroutableIndex].referenceCount -= 1
             deliveries[id] = Queued(delivery: queued.delivery, endpoint: endpoint, heldUntil: queued.heldUntil, trace: queued.trace)
             endpointByDelivery[queued.delivery] = endpoint
             endpoints[endpoint].referenceCount += 1
@@ -168,7 +168,7 @@ struct DeliveryTable {
 
     mutating func step(now: Timestamp) -> Step {
         var step = Step(completed: awaited.end(before: now))
-        for index in 0...unroutablePlace {
+        for index in 0...unroutableIndex {
             step.actions += endpoints[index].queue.actions(now: now).map { (index, $0) }
             step.next = [step.next, endpoints[index].queue.nextWake(now: now)].compactMap(\.self).min()
         }
@@ -426,7 +426,7 @@ struct DeliveryTable {
     // MARK: Figures
 
     var count: Int { deliveries.count }
-    var unroutableCount: Int { endpoints[unroutablePlace].queue.count }
+    var unroutableCount: Int { endpoints[unroutableIndex].queue.count }
     var awaitingCount: Int { awaited.count }
     /// The number of notifications in unanswered posts.
     var unansweredCount: Int { endpoints.reduce(0) { $0 + $1.queue.deliveriesInFlight.count(where: { _ in true }) } }

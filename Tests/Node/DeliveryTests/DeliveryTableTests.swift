@@ -86,7 +86,7 @@ struct DeliveryTableTests {
         #expect(step.next == time(100))
         let last = table.step(now: time(100)).actions
         #expect(last.map(\.action) == [.expire([1])])
-        #expect(last.map(\.endpoint) == [table.unroutablePlace])
+        #expect(last.map(\.endpoint) == [table.unroutableIndex])
     }
 
     @Test("Of a backlog, the contents of few deliveries are kept")

@@ -189,7 +189,7 @@ struct OriginSimulationTests {
             #expect(mixed.posts[try Self.origin(index), default: 0] <= arrivals.count { $0.origin == index })
         }
         // Only services with deliveries left have places.
-        #expect(table.origins.places.count <= 2000 / 3 + 1)
+        #expect(table.origins.indices.count <= 2000 / 3 + 1)
     }
 
     @Test("With fewer places than services, every honest one has its turn")
@@ -320,7 +320,7 @@ struct OriginSimulationTests {
         var first: [(place: Int, batch: DeliveryQueue.Batch)] = []
         for number in 0..<2 {
             table.add([try Self.arrival(Int64(number + 1), at: number)], isAwaited: false, clock: now, now: now)
-            let place = table.place(of: .webPush(try Self.origin(number)), now: now)
+            let place = table.index(of: .webPush(try Self.origin(number)), now: now)
             _ = table.noteAnswer(.accepted, endpointHash: 1, from: Self.address(0), after: .zero, at: place, now: now)
             first += posts(at: now)
         }
@@ -410,7 +410,7 @@ struct OriginSimulationTests {
         let arrivals = (0..<500).map { (at: Duration.seconds($0), origin: $0) }
         let (result, table) = try Self.run(Array(repeating: .honest, count: 500), arrivals: arrivals)
         #expect(result.accepted.count == 500)
-        #expect(table.origins.places.isEmpty && table.origins.waitingCount == 0 && table.origins.openCount == 0)
+        #expect(table.origins.indices.isEmpty && table.origins.waitingCount == 0 && table.origins.openCount == 0)
         #expect(result.maximumPlaceCount <= 4)
     }
 

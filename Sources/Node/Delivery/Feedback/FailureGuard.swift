@@ -9,20 +9,21 @@ package import Core
 /// - at least ten owners of failed tokens, and
 /// - failures of more than a fifth of the posted tokens, either in the hour or in their batch.
 ///
-/// Ten, because one dead token is all of a batch of one, and ordinary: apps are uninstalled singly, and each token is removed at its first failure,
-/// so that their share stays at a few percent. Owners, because a mistake of the operator concerns all of them, and one can register many dead tokens.
-/// In an hour, a mistake can thus cost at most the tokens that are removed before those of a tenth owner fail for the same reason. An hour, because a
-/// hook reports failures singly, and a small node posts few notifications.
+/// In an hour, a mistake can thus cost at most the tokens that are removed before those of a tenth owner fail for the same reason.
 ///
 /// Clients choose the topics, so only a hundred are counted separately and the others together. Topics without posts for an hour are forgotten.
 package struct FailureGuard: Sendable {
     package struct Configuration: Sendable {
-        /// The counted time, in ``slotCount`` slots; the oldest slot is dropped as a whole.
+        /// The counted time, in ``slotCount`` slots; the oldest slot is dropped as a whole. It is long because a hook reports failures singly, and a
+        /// small node posts few notifications.
         package var window: Duration = .seconds(3600)
         package let slotCount = 12
-        /// The number of owners whose tokens fail for the same reason from which these failures may be ignored.
+        /// The number of owners whose tokens fail for the same reason from which these failures may be ignored. One dead token is ordinary, and all
+        /// of a batch of one. Owners are counted, not tokens, because a mistake of the operator concerns all owners, and one can register many dead
+        /// tokens.
         package let minimumOwnerCount = 10
-        /// The share of posted tokens above which failures are ignored.
+        /// The share of posted tokens above which failures are ignored. That of uninstalled apps stays at a few percent, because each token is
+        /// removed at its first failure.
         package let failureShare = 0.2
         package var scopeLimit = 100
 

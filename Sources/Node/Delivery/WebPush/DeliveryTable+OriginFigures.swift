@@ -20,10 +20,10 @@ extension DeliveryTable {
         var figures = WebPushFigures(waitingCount: origins.waitingCount)
         figures.responsiveWait = longestWait(of: .responsive, at: now)
         figures.othersWait = longestWait(of: .others, at: now)
-        for place in origins.places.values {
-            if endpoints[place].isUnavailable(at: now) {
+        for index in origins.indices.values {
+            if endpoints[index].isUnavailable(at: now) {
                 figures.unavailableCount += 1
-            } else if endpoints[place].origin?.open != nil {
+            } else if endpoints[index].origin?.open != nil {
                 figures.postingCount += 1
             } else {
                 figures.otherCount += 1

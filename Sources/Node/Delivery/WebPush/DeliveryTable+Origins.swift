@@ -65,10 +65,11 @@ extension DeliveryTable {
         }
 
         let configuration: Configuration
-        var places: [WebPushOrigin: Int] = [:]
+        /// Of the services in ``DeliveryTable/endpoints``.
+        var indices: [WebPushOrigin: Int] = [:]
         var addresses = AddressPaces()
         var free: [Int] = []
-        /// Places to look at in the next step.
+        /// Indices of endpoints to look at in the next step.
         var changed: [Int] = []
         var wakes = IndexedHeap<Timestamp>()
         var room = OriginRoom()
@@ -95,14 +96,14 @@ extension DeliveryTable {
         var nextWake: Timestamp? { wakes.first?.key }
     }
 
-    // MARK: Places
+    // MARK: Endpoints
 
-    mutating func place(of destination: Destination?, now: Timestamp) -> Int {
+    mutating func index(of destination: Destination?, now: Timestamp) -> Int {
         switch destination {
-        case nil: return unroutablePlace
+        case nil: return unroutableIndex
         case .gorush(let index): return index
         case .webPush(let origin):
-            if let place = origins.places[origin] { return place }
+            if let index = origins.indices[origin] { return index }
             let memory = origins.memory.entry(of: origin)
             var endpoint = Endpoint(queue: makeQueue())
             endpoint.origin = Origin(
@@ -111,11 +112,11 @@ extension DeliveryTable {
                 endpoint.queue.breaker = memory.breaker
                 endpoint.queue.lastNumber = memory.lastNumber
             }
-            let place = origins.free.popLast() ?? endpoints.count
-            if place == endpoints.count { endpoints.append(endpoint) } else { endpoints[place] = endpoint }
-            origins.places[origin] = place
-            if let address = memory?.address { move(place, to: address, now: now) }
-            return place
+            let index = origins.free.popLast() ?? endpoints.count
+            if index == endpoints.count { endpoints.append(endpoint) } else { endpoints[index] = endpoint }
+            origins.indices[origin] = index
+            if let address = memory?.address { move(index, to: address, now: now) }
+            return index
         }
     }
 
@@ -124,53 +125,53 @@ extension DeliveryTable {
     }
 
     /// Records that a queue may have something to do. Does nothing for a gorush, whose queue is always looked at.
-    mutating func changed(_ place: Int) {
-        guard let origin = endpoints[place].origin else { return }
-        let count = endpoints[place].queue.count
+    mutating func changed(_ index: Int) {
+        guard let origin = endpoints[index].origin else { return }
+        let count = endpoints[index].queue.count
         if count != origin.count {
             origins.waitingCount += count - origin.count
-            endpoints[place].origin?.count = count
+            endpoints[index].origin?.count = count
         }
-        let inFlight = endpoints[place].queue.batchesInFlight
+        let inFlight = endpoints[index].queue.batchesInFlight
         // A post to a push service has one delivery.
         let evictable = max(0, count - inFlight)
-        origins.room.changed(place, at: origin.address, from: origin.evictableCount, to: evictable)
-        endpoints[place].origin?.evictableCount = evictable
+        origins.room.changed(index, at: origin.address, from: origin.evictableCount, to: evictable)
+        endpoints[index].origin?.evictableCount = evictable
         if let address = origin.address, inFlight != origin.inFlight {
             origins.addresses.addInFlight(inFlight - origin.inFlight, at: address)
-            endpoints[place].origin?.inFlight = inFlight
+            endpoints[index].origin?.inFlight = inFlight
         }
         guard !origin.isChanged else { return }
-        endpoints[place].origin?.isChanged = true
-        origins.changed.append(place)
+        endpoints[index].origin?.isChanged = true
+        origins.changed.append(index)
     }
 
     /// Counts a push service at another address, or at none.
-    private mutating func move(_ place: Int, to address: IPAddress?, now: Timestamp) {
-        guard let origin = endpoints[place].origin, origin.address != address else { return }
+    private mutating func move(_ index: Int, to address: IPAddress?, now: Timestamp) {
+        guard let origin = endpoints[index].origin, origin.address != address else { return }
         if let former = origin.address { origins.addresses.leave(former, inFlight: origin.inFlight, now: now) }
-        origins.room.changed(place, at: origin.address, from: origin.evictableCount, to: 0)
-        origins.room.changed(place, at: address, from: 0, to: origin.evictableCount)
-        let inFlight = address == nil ? 0 : endpoints[place].queue.batchesInFlight
-        endpoints[place].origin?.address = address
-        endpoints[place].origin?.turn = nil
-        endpoints[place].origin?.inFlight = inFlight
+        origins.room.changed(index, at: origin.address, from: origin.evictableCount, to: 0)
+        origins.room.changed(index, at: address, from: 0, to: origin.evictableCount)
+        let inFlight = address == nil ? 0 : endpoints[index].queue.batchesInFlight
+        endpoints[index].origin?.address = address
+        endpoints[index].origin?.turn = nil
+        endpoints[index].origin?.inFlight = inFlight
         if let address { origins.addresses.join(address, inFlight: inFlight, standing: origins.configuration.standing, now: now) }
     }
 
     mutating func evictBeyondLimit() {
-        while origins.waitingCount > origins.configuration.waitingLimit, let place = origins.room.loser {
-            let count = endpoints[place].queue.count
-            endpoints[place].queue.evictOne()
-            guard endpoints[place].queue.count < count else { return }
-            changed(place)
+        while origins.waitingCount > origins.configuration.waitingLimit, let index = origins.room.loser {
+            let count = endpoints[index].queue.count
+            endpoints[index].queue.evictOne()
+            guard endpoints[index].queue.count < count else { return }
+            changed(index)
         }
     }
 
-    private mutating func release(_ place: Int, now: Timestamp) {
-        guard var origin = endpoints[place].origin else { return }
-        leaveLine(place)
-        let queue = endpoints[place].queue
+    private mutating func release(_ index: Int, now: Timestamp) {
+        guard var origin = endpoints[index].origin else { return }
+        leaveLine(index)
+        let queue = endpoints[index].queue
         if queue.breaker.isClosed, origin.standing.isForgettable(at: now), origin.address == nil {
             origins.memory.remove(origin.origin)
         } else {
@@ -178,89 +179,91 @@ extension DeliveryTable {
                 standing: origin.standing, breaker: queue.breaker, lastNumber: queue.lastNumber, address: origin.address)
             origins.memory.set(memory, of: origin.origin, now: now)
         }
-        move(place, to: nil, now: now)
-        origins.places[origin.origin] = nil
-        origins.free.append(place)
-        endpoints[place] = Endpoint(queue: makeQueue())
+        move(index, to: nil, now: now)
+        origins.indices[origin.origin] = nil
+        origins.free.append(index)
+        endpoints[index] = Endpoint(queue: makeQueue())
     }
 
     // MARK: Time
 
     mutating func originActions(now: Timestamp) -> [(endpoint: Int, action: DeliveryQueue.Action)] {
-        while let (due, place) = origins.wakes.first, due <= now {
-            origins.wakes.remove(place)
-            changed(Int(place))
+        while let (due, index) = origins.wakes.first, due <= now {
+            origins.wakes.remove(index)
+            changed(Int(index))
         }
         var actions: [(endpoint: Int, action: DeliveryQueue.Action)] = []
         var next = 0
         while next < origins.changed.count {
-            let place = origins.changed[next]
+            let index = origins.changed[next]
             next += 1
-            guard endpoints[place].origin != nil else { continue }
-            actions += self.actions(at: place, now: now).map { (place, $0) }
+            guard endpoints[index].origin != nil else { continue }
+            actions += self.actions(at: index, now: now).map { (index, $0) }
         }
         origins.changed.removeAll(keepingCapacity: true)
         return actions
     }
 
-    private mutating func actions(at place: Int, now: Timestamp) -> [DeliveryQueue.Action] {
-        endpoints[place].origin?.isChanged = false
-        guard let origin = endpoints[place].origin else { return [] }
+    private mutating func actions(at index: Int, now: Timestamp) -> [DeliveryQueue.Action] {
+        endpoints[index].origin?.isChanged = false
+        guard let origin = endpoints[index].origin else { return [] }
         let part: OriginPlaces.Part = origin.standing.isResponsive(at: now) ? .responsive : .others
-        if let line = origin.line, line != part { leaveLine(place) }
+        if let line = origin.line, line != part { leaveLine(index) }
         let isTurnOver = isTurnOver(origin, part, now: now)
         let hasPlace = origin.open != nil || origins[part].hasRoom(for: origin.domain)
-        let allowance = allowance(of: place, now: now)
-        endpoints[place].queue.allowance = hasPlace && !isTurnOver ? allowance : DeliveryQueue.Allowance(count: 0)
-        let actions = endpoints[place].queue.actions(now: now)
+        let allowance = allowance(of: index, now: now)
+        endpoints[index].queue.allowance = hasPlace && !isTurnOver ? allowance : DeliveryQueue.Allowance(count: 0)
+        let actions = endpoints[index].queue.actions(now: now)
         let postCount = actions.count { if case .post = $0 { true } else { false } }
         if postCount > 0 {
-            endpoints[place].origin?.standing.posted(postCount, at: now)
-            if let origin = endpoints[place].origin, let address = origin.address {
+            endpoints[index].origin?.standing.posted(postCount, at: now)
+            if let origin = endpoints[index].origin, let address = origin.address {
                 var turn = origin.turn
                 origins.addresses.posted(postCount, to: address, turn: &turn, at: now)
-                endpoints[place].origin?.turn = turn
+                endpoints[index].origin?.turn = turn
             }
-            if endpoints[place].origin?.open == nil {
-                leaveLine(place)
+            if endpoints[index].origin?.open == nil {
+                leaveLine(index)
                 origins[part].open(origin.domain)
-                endpoints[place].origin?.open = (now, part)
+                endpoints[index].origin?.open = (now, part)
             }
         }
-        changed(place, isChanged: false)
-        let isIdle = endpoints[place].queue.batchesInFlight == 0
-        if isIdle, endpoints[place].origin?.open != nil { close(place, now: now) }
-        if !hasPlace || isIdle && isTurnOver { joinLine(place, part, allowance, now: now) }
-        origins.wakes.remove(Int64(place))
-        if endpoints[place].queue.count == 0, endpoints[place].referenceCount == 0, isIdle {
-            release(place, now: now)
-        } else if let wake = endpoints[place].queue.nextWake(now: now) {
-            origins.wakes.insert(Int64(place), key: wake)
+        changed(index, isChanged: false)
+        let isIdle = endpoints[index].queue.batchesInFlight == 0
+        if isIdle, endpoints[index].origin?.open != nil { close(index, now: now) }
+        if !hasPlace || isIdle && isTurnOver { joinLine(index, part, allowance, now: now) }
+        origins.wakes.remove(Int64(index))
+        if endpoints[index].queue.count == 0, endpoints[index].referenceCount == 0, isIdle {
+            release(index, now: now)
+        } else if let wake = endpoints[index].queue.nextWake(now: now) {
+            origins.wakes.insert(Int64(index), key: wake)
         }
         return actions
     }
 
     /// The posts that a push service's own pace and that of its address allow now.
-    private mutating func allowance(of place: Int, now: Timestamp) -> DeliveryQueue.Allowance {
-        let own = endpoints[place].origin?.standing.allowance(at: now) ?? DeliveryQueue.Allowance(count: 0)
-        let (queue, inFlight) = (endpoints[place].queue, endpoints[place].queue.batchesInFlight)
+    private mutating func allowance(of index: Int, now: Timestamp) -> DeliveryQueue.Allowance {
+        let own = endpoints[index].origin?.standing.allowance(at: now) ?? DeliveryQueue.Allowance(count: 0)
+        let (queue, inFlight) = (endpoints[index].queue, endpoints[index].queue.batchesInFlight)
         // A turn is for services with something to post.
-        guard own.count > 0, queue.count > inFlight, queue.isBreakerReady(at: now), let origin = endpoints[place].origin else { return own }
+        guard own.count > 0, queue.count > inFlight, !queue.breaker.isOpen(at: now), let origin = endpoints[index].origin else {
+            return own
+        }
         var turn = origin.turn
         guard let address = origin.address,
             let shared = origins.addresses.allowance(of: address, turn: &turn, ownInFlight: inFlight, at: now)
         else { return DeliveryQueue.Allowance(count: inFlight == 0 ? 1 : 0) }
-        endpoints[place].origin?.turn = turn
+        endpoints[index].origin?.turn = turn
         return DeliveryQueue.Allowance(
             count: min(own.count, shared.count),
             resumes: shared.count == 0 ? shared.resumes : [own.resumes, shared.resumes].compactMap(\.self).max())
     }
 
     /// Updates the counts of a queue that is being looked at.
-    private mutating func changed(_ place: Int, isChanged: Bool) {
-        endpoints[place].origin?.isChanged = true
-        changed(place)
-        endpoints[place].origin?.isChanged = isChanged
+    private mutating func changed(_ index: Int, isChanged: Bool) {
+        endpoints[index].origin?.isChanged = true
+        changed(index)
+        endpoints[index].origin?.isChanged = isChanged
     }
 
     /// Whether an open service gives its place up as soon as its posts have ended: others wait for it, or it belongs to the other part.
@@ -270,9 +273,9 @@ extension DeliveryTable {
         return open.since + origins.configuration.turn <= now && origins[part].isWanted(origin.domain)
     }
 
-    private mutating func close(_ place: Int, now: Timestamp) {
-        guard let origin = endpoints[place].origin, let open = origin.open else { return }
-        endpoints[place].origin?.open = nil
+    private mutating func close(_ index: Int, now: Timestamp) {
+        guard let origin = endpoints[index].origin, let open = origin.open else { return }
+        endpoints[index].origin?.open = nil
         origins[open.part].close(origin.domain)
         while let next = origins[open.part].next() {
             endpoints[next].origin?.line = nil
@@ -281,26 +284,26 @@ extension DeliveryTable {
         }
     }
 
-    private mutating func joinLine(_ place: Int, _ part: OriginPlaces.Part, _ allowance: DeliveryQueue.Allowance, now: Timestamp) {
-        guard let origin = endpoints[place].origin, origin.open == nil, origin.line == nil, endpoints[place].queue.count > 0 else { return }
+    private mutating func joinLine(_ index: Int, _ part: OriginPlaces.Part, _ allowance: DeliveryQueue.Allowance, now: Timestamp) {
+        guard let origin = endpoints[index].origin, origin.open == nil, origin.line == nil, endpoints[index].queue.count > 0 else { return }
         guard !origins[part].hasRoom(for: origin.domain) else {
             // A place became free meanwhile.
-            changed(place)
+            changed(index)
             return
         }
-        guard allowance.count > 0, endpoints[place].queue.isBreakerReady(at: now) else {
+        guard allowance.count > 0, !endpoints[index].queue.breaker.isOpen(at: now) else {
             // It could not use a place: it asks again when it could.
-            endpoints[place].queue.allowance = DeliveryQueue.Allowance(count: 0, resumes: allowance.count > 0 ? now : allowance.resumes)
+            endpoints[index].queue.allowance = DeliveryQueue.Allowance(count: 0, resumes: allowance.count > 0 ? now : allowance.resumes)
             return
         }
-        endpoints[place].origin?.line = part
-        origins[part].join(place, of: origin.domain, at: now)
+        endpoints[index].origin?.line = part
+        origins[part].join(index, of: origin.domain, at: now)
     }
 
-    private mutating func leaveLine(_ place: Int) {
-        guard let origin = endpoints[place].origin, let line = origin.line else { return }
-        endpoints[place].origin?.line = nil
-        origins[line].leave(place, of: origin.domain)
+    private mutating func leaveLine(_ index: Int) {
+        guard let origin = endpoints[index].origin, let line = origin.line else { return }
+        endpoints[index].origin?.line = nil
+        origins[line].leave(index, of: origin.domain)
     }
 
     // MARK: Answers
@@ -312,20 +315,20 @@ extension DeliveryTable {
     ///   - address: where the answer came from; nil without one.
     ///   - time: the duration of the post.
     mutating func noteAnswer(
-        _ answer: WebPushAnswer, endpointHash: Int, from address: IPAddress?, after time: Duration, at place: Int, now: Timestamp
+        _ answer: WebPushAnswer, endpointHash: Int, from address: IPAddress?, after time: Duration, at index: Int, now: Timestamp
     ) -> Bool {
-        if let address { move(place, to: address.site, now: now) }
-        if answer == .accepted { endpoints[place].origin?.standing.accepted(at: now) }
-        endpoints[place].origin?.standing.answered(after: answer == .unanswered ? nil : time, isAccepted: answer == .accepted)
+        if let address { move(index, to: address.site, now: now) }
+        if answer == .accepted { endpoints[index].origin?.standing.accepted(at: now) }
+        endpoints[index].origin?.standing.answered(after: answer == .unanswered ? nil : time, isAccepted: answer == .accepted)
         guard answer.isRefusal else { return false }
-        return endpoints[place].origin?.standing.refused(endpoint: endpointHash, at: now) ?? false
+        return endpoints[index].origin?.standing.refused(endpoint: endpointHash, at: now) ?? false
     }
 
     /// Records push services that accepted messages before this process started, or messages of other nodes.
     mutating func acceptedBefore(_ services: some Sequence<WebPushOrigin>, now: Timestamp) {
         for service in services {
-            if let place = origins.places[service] {
-                if endpoints[place].origin?.standing.acceptedBefore(at: now) == true { changed(place) }
+            if let index = origins.indices[service] {
+                if endpoints[index].origin?.standing.acceptedBefore(at: now) == true { changed(index) }
                 continue
             }
             let memory = origins.memory.entry(of: service)
@@ -344,9 +347,4 @@ extension DeliveryTable.Endpoint {
     func isUnavailable(at now: Timestamp) -> Bool {
         !canPost || queue.breaker.isOpen(at: now) || origin?.standing.isPaused(at: now) ?? false
     }
-}
-
-extension DeliveryQueue {
-    /// Whether the breaker admits a post now or is closed.
-    func isBreakerReady(at now: Timestamp) -> Bool { !breaker.isOpen(at: now) }
 }

@@ -5,8 +5,8 @@ import DequeModule
 ///
 ///     waiting ──(a place of its part is free, and it is the turn of its domain)──▶ open ──(posts ended)──▶ gone
 ///
-/// So strangers' names that nobody answers for take no place of a service that answers, and open few connections and look-ups at once. Services of
-/// one domain have at most a tenth of a part, and a place that becomes free goes to the domains in turns: names cost nothing, domains do.
+/// So names of servers that do not answer take no place of a service that answers, and open few connections and look-ups at once. Services of one
+/// domain have at most a tenth of a part, and a place that becomes free goes to the domains in turns: names cost nothing, domains do.
 struct OriginPlaces {
     enum Part {
         /// For services that accepted a message lately and answer in time: see ``OriginStanding/isResponsive(at:)``.
@@ -58,18 +58,18 @@ struct OriginPlaces {
         update(domain)
     }
 
-    /// Adds a service to the line.
-    mutating func join(_ place: Int, of domain: String, at now: Timestamp) {
+    /// Adds a service to the line, by its index in ``DeliveryTable/endpoints``.
+    mutating func join(_ service: Int, of domain: String, at now: Timestamp) {
         lastNumber += 1
-        domains[domain, default: Domain()].line.insert(Int64(place), key: lastNumber)
-        waiting.insert(Int64(place), key: now)
+        domains[domain, default: Domain()].line.insert(Int64(service), key: lastNumber)
+        waiting.insert(Int64(service), key: now)
         update(domain)
     }
 
     /// Removes a service from the line.
-    mutating func leave(_ place: Int, of domain: String) {
-        domains[domain]?.line.remove(Int64(place))
-        waiting.remove(Int64(place))
+    mutating func leave(_ service: Int, of domain: String) {
+        domains[domain]?.line.remove(Int64(service))
+        waiting.remove(Int64(service))
         update(domain)
     }
 
@@ -77,14 +77,14 @@ struct OriginPlaces {
     mutating func next() -> Int? {
         while openCount < limit, let name = turns.popFirst() {
             domains[name]?.hasTurn = false
-            guard (domains[name]?.openCount ?? 0) < domainLimit, let place = domains[name]?.line.popFirst() else {
+            guard (domains[name]?.openCount ?? 0) < domainLimit, let service = domains[name]?.line.popFirst() else {
                 update(name)
                 continue
             }
-            waiting.remove(place)
+            waiting.remove(service)
             open(name)
             update(name)
-            return Int(place)
+            return Int(service)
         }
         return nil
     }

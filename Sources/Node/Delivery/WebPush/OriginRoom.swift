@@ -8,7 +8,7 @@ struct OriginRoom {
     /// The services at one address.
     private struct Server {
         var count = 0
-        /// Places by the length of their queues, longest first.
+        /// By the length of their queues, longest first.
         var queues = IndexedHeap<Int>()
     }
 
@@ -18,7 +18,7 @@ struct OriginRoom {
     private var largest = IndexedHeap<Int>()
     private var lastNumber: Int64 = 0
 
-    /// The place of the service that loses a delivery.
+    /// The service that loses a delivery, by its index in ``DeliveryTable/endpoints``.
     var loser: Int? {
         largest.first.flatMap { servers[$0.id]?.queues.first }.map { Int($0.id) }
     }
@@ -26,13 +26,13 @@ struct OriginRoom {
     var serverCount: Int { servers.count }
 
     /// Records the number of deliveries of a service that may be evicted.
-    mutating func changed(_ place: Int, at address: IPAddress?, from former: Int, to count: Int) {
+    mutating func changed(_ service: Int, at address: IPAddress?, from former: Int, to count: Int) {
         guard count != former else { return }
         let number = numbers[address] ?? add(address)
         guard var server = servers.removeValue(forKey: number) else { return }
         server.count += count - former
-        server.queues.remove(Int64(place))
-        if count > 0 { server.queues.insert(Int64(place), key: -count) }
+        server.queues.remove(Int64(service))
+        if count > 0 { server.queues.insert(Int64(service), key: -count) }
         largest.remove(number)
         guard server.count > 0 else {
             numbers[address] = nil
