@@ -96,7 +96,7 @@ extension PostgreSQLConnection {
         return first + set.map { Statement("SET " + $0, isPrepared: false) }
     }
 
-    /// What a new session reads of itself and its server.
+    /// The facts that a new session reads of itself and its server.
     private struct SessionFacts {
         static let query = Statement(
             """

@@ -18,7 +18,7 @@ struct ServeOption {
     var form: ValueForm?
     var reload = Reload.nothing
 
-    /// What of an option applies on SIGHUP; a change of the rest needs a restart.
+    /// The part of an option that SIGHUP applies; a change of the rest needs a restart.
     enum Reload {
         case nothing
         /// The contents of the file that it names.
