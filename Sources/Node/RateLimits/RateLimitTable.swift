@@ -74,33 +74,15 @@ public struct RateLimitTable: Sendable {
         var optionName: String { label.replacing("_", with: "-") }
     }
 
-    /// The key of the single bucket of a limit for all senders together.
-    private struct All: Hashable, Sendable {}
-
-    /// nil stands for all unsigned messages: they share one bucket.
-    private typealias Sender = PublicKey?
-
     package let limits: Limits
-    private var messagesBySender: RateLimiter<Sender>?
-    private var registrationsBySender: RateLimiter<Sender>?
-    private var queriesBySender: RateLimiter<Sender>?
-    private var requestsBySender: RateLimiter<Sender>?
-    /// Keyed by the registrant's hash.
-    private var queriesByTarget: RateLimiter<[UInt8]>?
-    private var notificationsByTarget: RateLimiter<[UInt8]>?
-    /// Divided by standing and payer, like all totals whose work has a payer.
-    private var newRegistrations: FairBudget?
-    private var notifications: FairBudget?
-    private var registrations: RateLimiter<All>?
-    private var queries: RateLimiter<All>?
-    private var requests: RateLimiter<All>?
-    private var answerKiBByTarget: RateLimiter<[UInt8]>?
-    private var answerKiB: FairBudget?
+    private var rates: [Refusal: RateLimiter<[UInt8]>] = [:]
+    /// Totals that are divided by standing and payer, like all totals whose work has a payer.
+    private var totals: [Refusal: FairBudget] = [:]
+    private static let divided: Set<Refusal> = [.newRegistrations, .notifications, .answerKiB]
     /// KiB read from the store for answers.
     private var answerReads: FairBudget?
-    private var wholeAnswersByTarget: RateLimiter<[UInt8]>?
     private var answerCredit = AnswerCredit()
-    /// Limits that several nodes count together, keyed by ``LimitUsageExchange/name``. These limits have no limiter in the properties above.
+    /// Limits that several nodes count together, keyed by ``LimitUsageExchange/name``. These limits are not in ``rates`` and ``totals``.
     private var shared: [Refusal: RateLimiter<[UInt8]>] = [:]
     private let name: @Sendable (Refusal, [UInt8]) -> [UInt8]
     /// Usage that has not been reported to other nodes yet.
@@ -118,35 +100,25 @@ public struct RateLimitTable: Sendable {
     ) {
         self.limits = limits
         self.name = name
-        var limits = limits
-        for (refusal, path, _) in Limits.rates where shared.contains(refusal) {
+        for (refusal, path, _) in Limits.rates {
             guard let limit = limits[keyPath: path] else { continue }
-            let kept = former.flatMap { $0.limits[keyPath: path] == limit ? $0.shared[refusal] : nil }
-            self.shared[refusal] = kept ?? RateLimiter(limit)
-            limits[keyPath: path] = nil
+            if shared.contains(refusal) {
+                let kept = former.flatMap { $0.limits[keyPath: path] == limit ? $0.shared[refusal] : nil }
+                self.shared[refusal] = kept ?? RateLimiter(limit)
+            } else if Self.divided.contains(refusal) {
+                totals[refusal] = FairBudget(limit)
+                if refusal == .answerKiB { answerReads = FairBudget(limit.times(Self.readsByAnswers)) }
+            } else {
+                rates[refusal] = RateLimiter(limit)
+            }
         }
-        messagesBySender = limits.messagesBySender.map { RateLimiter($0) }
-        registrationsBySender = limits.registrationsBySender.map { RateLimiter($0) }
-        queriesBySender = limits.queriesBySender.map { RateLimiter($0) }
-        requestsBySender = limits.requestsBySender.map { RateLimiter($0) }
-        queriesByTarget = limits.queriesByTarget.map { RateLimiter($0) }
-        notificationsByTarget = limits.notificationsByTarget.map { RateLimiter($0) }
-        newRegistrations = limits.newRegistrations.map { FairBudget($0) }
-        notifications = limits.notifications.map { FairBudget($0) }
-        registrations = limits.registrations.map { RateLimiter($0) }
-        queries = limits.queries.map { RateLimiter($0) }
-        requests = limits.requests.map { RateLimiter($0) }
-        answerKiBByTarget = limits.answerKiBByTarget.map { RateLimiter($0) }
-        answerKiB = limits.answerKiB.map { FairBudget($0) }
-        answerReads = limits.answerKiB.map { FairBudget($0.times(Self.readsByAnswers)) }
-        wholeAnswersByTarget = limits.wholeAnswersByTarget.map { RateLimiter($0) }
     }
 
     /// Admits a message of any kind, or a segment.
     ///
     /// - Parameter sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
     package mutating func message(from sender: PublicKey?, at now: Timestamp) -> Refusal? {
-        take(sender, sender?.uncompressed ?? [], .messagesBySender, \.messagesBySender, at: now) ? nil : .messagesBySender
+        take(.messagesBySender, sender?.uncompressed ?? [], at: now)
     }
 
     /// Admits a message of a known kind.
@@ -154,25 +126,18 @@ public struct RateLimitTable: Sendable {
     /// - Parameter sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
     package mutating func message(_ kind: MessageClass, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
         let name = sender?.uncompressed ?? []
-        switch kind {
-        case .registration:
-            guard take(sender, name, .registrationsBySender, \.registrationsBySender, at: now) else { return .registrationsBySender }
-            guard take(All(), [], .registrations, \.registrations, at: now) else { return .registrations }
-        case .query:
-            guard take(sender, name, .queriesBySender, \.queriesBySender, at: now) else { return .queriesBySender }
-            guard take(All(), [], .queries, \.queries, at: now) else { return .queries }
-        case .request:
-            guard take(sender, name, .requestsBySender, \.requestsBySender, at: now) else { return .requestsBySender }
-            guard take(All(), [], .requests, \.requests, at: now) else { return .requests }
+        return switch kind {
+        case .registration: take(.registrationsBySender, name, at: now) ?? take(.registrations, [], at: now)
+        case .query: take(.queriesBySender, name, at: now) ?? take(.queries, [], at: now)
+        case .request: take(.requestsBySender, name, at: now) ?? take(.requests, [], at: now)
         }
-        return nil
     }
 
     /// Admits a part of a query.
     ///
     /// - Parameter registrant: the protocol's hash of the registrant's key.
     package mutating func query(about registrant: [UInt8], at now: Timestamp) -> Refusal? {
-        take(registrant, registrant, .queriesByTarget, \.queriesByTarget, at: now) ? nil : .queriesByTarget
+        take(.queriesByTarget, registrant, at: now)
     }
 
     /// Admits rows about a registrant in an answer: paid by its queries (``AnswerCredit``), or as the first whole answer for some time.
@@ -185,18 +150,16 @@ public struct RateLimitTable: Sendable {
     ) -> Refusal? {
         if limits.wholeAnswersByTarget != nil,
             !answerCredit.pays(byteCount: byteCount, about: registrant, queryByteCount: queryByteCount, standing, at: now),
-            !take(registrant, registrant, .wholeAnswersByTarget, \.wholeAnswersByTarget, at: now)
+            let refusal = take(.wholeAnswersByTarget, registrant, at: now)
         {
-            return .wholeAnswersByTarget
+            return refusal
         }
-        return take(
-            registrant, registrant, .answerKiBByTarget, \.answerKiBByTarget, cost: Self.kibibytes(byteCount), at: now)
-            ? nil : .answerKiBByTarget
+        return take(.answerKiBByTarget, registrant, cost: Self.kibibytes(byteCount), at: now)
     }
 
     /// Admits an answer to a query.
     package mutating func answer(byteCount: Int, for charge: Charge = .unattributed, at now: Timestamp) -> Refusal? {
-        take(charge, .answerKiB, \.answerKiB, cost: Self.kibibytes(byteCount), at: now) ? nil : .answerKiB
+        take(.answerKiB, by: charge, cost: Self.kibibytes(byteCount), at: now)
     }
 
     /// Reading a byte costs a fraction of answering with it.
@@ -213,8 +176,7 @@ public struct RateLimitTable: Sendable {
     ///   - device: bytes that identify the device within its protocol.
     ///   - charge: the owner of the device. Charged before the notification is stored.
     package mutating func notification(for device: [UInt8], by charge: Charge = .unattributed, at now: Timestamp) -> Refusal? {
-        guard take(device, device, .notificationsByTarget, \.notificationsByTarget, at: now) else { return .notificationsByTarget }
-        return take(charge, .notifications, \.notifications, cost: 1, at: now) ? nil : .notifications
+        take(.notificationsByTarget, device, at: now) ?? take(.notifications, by: charge, at: now)
     }
 
     /// Admits a registration of an installation that is not registered now.
@@ -228,7 +190,7 @@ public struct RateLimitTable: Sendable {
     ) -> Refusal? {
         if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
         if let exhausted { return exhausted }
-        return take(charge, .newRegistrations, \.newRegistrations, cost: 1, at: now) ? nil : .newRegistrations
+        return take(.newRegistrations, by: charge, at: now)
     }
 
     // MARK: Several nodes
@@ -249,27 +211,24 @@ public struct RateLimitTable: Sendable {
 
     // MARK: -
 
-    /// - Parameter bytes: a unique encoding of the key.
-    private mutating func take<Key>(
-        _ key: Key, _ bytes: @autoclosure () -> [UInt8], _ limit: Refusal, _ path: WritableKeyPath<RateLimitTable, RateLimiter<Key>?>,
-        cost: Int = 1, at now: Timestamp
-    ) -> Bool {
-        guard !shared.isEmpty, shared[limit] != nil else { return self[keyPath: path]?.admits(key, cost: cost, at: now) ?? true }
-        return takeShared(bytes(), limit, cost: cost, at: now)
+    /// Takes from a rate. Returns the limit if it is exceeded.
+    ///
+    /// - Parameter key: its bucket; empty for a rate of all senders together.
+    private mutating func take(_ limit: Refusal, _ key: [UInt8], cost: Int = 1, at now: Timestamp) -> Refusal? {
+        takeShared(limit, key, cost: cost, at: now) ?? rates[limit]?.admits(key, cost: cost, at: now) ?? true ? nil : limit
     }
 
     /// Takes from a total that is divided fairly. If nodes count it together, it is not divided: such rates are below one a minute.
-    private mutating func take(
-        _ charge: Charge, _ limit: Refusal, _ path: WritableKeyPath<RateLimitTable, FairBudget?>, cost: Int, at now: Timestamp
-    ) -> Bool {
-        guard !shared.isEmpty, shared[limit] != nil else {
-            return self[keyPath: path]?.admits(charge.payer, charge.standing, cost: cost, at: now) ?? true
-        }
-        return takeShared([], limit, cost: cost, at: now)
+    private mutating func take(_ limit: Refusal, by charge: Charge, cost: Int = 1, at now: Timestamp) -> Refusal? {
+        let isAdmitted =
+            takeShared(limit, [], cost: cost, at: now) ?? totals[limit]?.admits(charge.payer, charge.standing, cost: cost, at: now) ?? true
+        return isAdmitted ? nil : limit
     }
 
-    private mutating func takeShared(_ bytes: [UInt8], _ limit: Refusal, cost: Int, at now: Timestamp) -> Bool {
-        let named = name(limit, bytes)
+    /// nil if nodes do not count the limit together.
+    private mutating func takeShared(_ limit: Refusal, _ key: [UInt8], cost: Int, at now: Timestamp) -> Bool? {
+        guard !shared.isEmpty, shared[limit] != nil else { return nil }
+        let named = name(limit, key)
         guard shared[limit]?.admits(named, cost: cost, at: now) ?? true else { return isRetry }
         taken.append(SharedLimitUsage(limit, key: named, cost: cost))
         return true
