@@ -18,13 +18,13 @@ extension Admin {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "Maximum number of records; the latest are shown.", transform: Page.limit) var limit = 100
+        @Option(help: "Maximum number of records; the latest are shown.") var limit = ResultLimit()
 
         func execute() async throws {
             guard access(folder, R_OK | X_OK) == 0 else {
                 throw CommandFailure(.data, "data folder \(folder) can't be opened: set --data to the daemon's data folder")
             }
-            let records = AuditLog(in: folder).latest(limit)
+            let records = AuditLog(in: folder).latest(limit.count)
             if admin.json { return try Output.json(records) }
             guard !records.isEmpty else { return Output.line("nothing was recorded") }
             Output.table(

@@ -25,7 +25,7 @@ extension Admin.Registrations {
         @OptionGroup var filter: FilterOptions
         @Argument(help: "The beginning of an installation id or of a key hash, or a public key.") var text: String?
         @Option(help: "A file with a device token, or - for standard input. Needs --identity.") var tokenFile: String?
-        @Option(help: "Maximum number of results.", transform: Page.limit) var limit = 100
+        @Option(help: "Maximum number of results.") var limit = ResultLimit()
 
         func execute() async throws {
             guard (text == nil) != (tokenFile == nil) else {
@@ -56,11 +56,11 @@ extension Admin.Registrations {
                 filters.append(byOwner)
             }
             let found = try filters.reduce(into: []) { found, filter in
-                found += try store.read(StatusServer.Registrations.summaries(filter, limit: limit - found.count))
+                found += try store.read(StatusServer.Registrations.summaries(filter, limit: limit.count - found.count))
             }.map { RegistrationRow($0) }
-            guard let registrant = RegistrantArgument(argument: text), found.count < limit else { return found }
+            guard let registrant = RegistrantArgument(argument: text), found.count < limit.count else { return found }
             let owners = filter.owners(prefix: registrant.keyPrefix)
-            return found + (try AddedRegistration.find(owners, limit: limit - found.count, in: store).map { RegistrationRow($0) })
+            return found + (try AddedRegistration.find(owners, limit: limit.count - found.count, in: store).map { RegistrationRow($0) })
         }
 
         private func find(byTokenIn path: String) async throws -> [RegistrationRow] {
@@ -75,12 +75,12 @@ extension Admin.Registrations {
                         key: record.key, version: record.version, changedAt: record.changedAt, platform: registration.platform)
                     found.append(RegistrationRow(summary))
                 }
-                return found.count < limit
+                return found.count < limit.count
             }
-            guard found.count < limit else { return found }
+            guard found.count < limit.count else { return found }
             try AddedRegistration.forEach(filter.owners(), in: store) { added, opened in
                 if opened.address?.gorushDevice?.token == token { found.append(RegistrationRow(added)) }
-                return found.count < limit
+                return found.count < limit.count
             }
             return found
         }

@@ -15,7 +15,7 @@ extension Admin.Outbox {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "Maximum number of results.", transform: Page.limit) var limit = 100
+        @Option(help: "Maximum number of results.") var limit = ResultLimit()
 
         func execute() async throws {
             let store = try await openStore()
@@ -30,7 +30,7 @@ extension Admin.Outbox {
         }
 
         private func rows(_ store: any Store) throws -> [Row] {
-            let waiting = try store.read(DeliveryStorage.waitingDeliveries(limit: limit))
+            let waiting = try store.read(DeliveryStorage.waitingDeliveries(limit: limit.count))
             let owners = try NodeAssembly.owners(of: waiting.map(\.device), in: store)
             return waiting.map { Row($0, owners[$0.device]) }
         }

@@ -30,12 +30,12 @@ extension Admin.Registrations {
 
         func execute() async throws {
             let store = try await openStore()
-            var rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: page.limit, offset: page.offset))
+            var rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: page.limit.count, offset: page.offset))
                 .map { RegistrationRow($0) }
-            if rows.count < page.limit, !NodeAssembly.added.isEmpty {
+            if rows.count < page.limit.count, !NodeAssembly.added.isEmpty {
                 let before = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: page.offset)).count
                 rows += try AddedRegistration.find(
-                    filter.owners(), limit: page.limit - rows.count, offset: rows.isEmpty ? page.offset - before : 0, in: store
+                    filter.owners(), limit: page.limit.count - rows.count, offset: rows.isEmpty ? page.offset - before : 0, in: store
                 ).map { RegistrationRow($0) }
             }
             try rows.print(asJSON: admin.json)

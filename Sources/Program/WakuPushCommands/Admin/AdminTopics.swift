@@ -14,7 +14,7 @@ extension Admin {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Option(help: "Maximum number of registrants.", transform: Page.limit) var limit = 100
+        @Option(help: "Maximum number of registrants.") var limit = ResultLimit()
 
         func execute() async throws {
             let store = try await openStore()
@@ -24,7 +24,7 @@ extension Admin {
                 rows.append(Row(contentTopic: overview.personalTopic, purpose: "personal", keyHash: overview.keyHash))
                 rows.append(Row(contentTopic: overview.partitionedTopic, purpose: "partitioned", keyHash: overview.keyHash))
             }
-            for keyHash in try store.read(StatusServer.Registrations.registeredKeyHashes(limit: limit)) {
+            for keyHash in try store.read(StatusServer.Registrations.registeredKeyHashes(limit: limit.count)) {
                 let topics = QueryTopics(of: keyHash)
                 rows.append(Row(contentTopic: ContentTopic(topics.deployed).rawValue, purpose: "query", keyHash: keyHash.hex))
                 rows.append(
@@ -32,7 +32,7 @@ extension Admin {
             }
             for added in NodeAssembly.added {
                 let topics = try added.learnedTopics.map { try store.read($0()) } ?? []
-                rows += topics.prefix(limit).map { Row(contentTopic: $0.rawValue, purpose: added.name, keyHash: nil) }
+                rows += topics.prefix(limit.count).map { Row(contentTopic: $0.rawValue, purpose: added.name, keyHash: nil) }
             }
             if admin.json { return try Output.json(rows) }
             Output.table(

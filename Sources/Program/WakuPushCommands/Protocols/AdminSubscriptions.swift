@@ -72,7 +72,7 @@ extension Admin.Subscriptions {
                 }
                 let record = isOpened ? try? SessionServer.Subscriptions(store.sealer).open(summary) : nil
                 rows.append(SubscriptionRow(summary, record))
-                return rows.count < page.limit
+                return rows.count < page.limit.count
             }
             if admin.json { return try Output.json(rows) }
             Output.table(
