@@ -234,8 +234,10 @@ private struct ForgetfulReceiver: SessionMessageReceiver {
     func settle() async { await base.settle() }
 }
 
-private struct DeafMonitor: SubscriptionMonitoring {
-    let base: SubscriptionMonitor
+private final class DeafMonitor: SubscriptionMonitoring {
+    private let base: SubscriptionMonitor
+
+    init(base: SubscriptionMonitor) { self.base = base }
 
     func load(_ all: [MonitoredSubscription]) { base.load(all) }
     func set(_ subscription: MonitoredSubscription) {}

@@ -38,6 +38,26 @@ import WakuCrypto
         withExtendedLifetime((port, folder)) {}
     }
 
+    @Test func theMonitorIsReleasedWithItsService() throws {
+        let folder = try TemporaryFolder()
+        let store = try NodeAssembly.store(at: .dataFolder, in: folder.path, of: .generate())
+        let node = BareNode(store, of: .session, metrics: SessionPush.description.metrics, hasTopics: false)
+        let sodium = try Sodium.load()
+        weak var released: FakeMonitor?
+        do {
+            let monitor = FakeMonitor()
+            released = monitor
+            _ = try SessionPush(
+                SessionPush.Configuration(
+                    httpAddress: SocketAddress(host: "127.0.0.1", port: 0),
+                    onionKey: try #require(OnionKey(SecretBytes.random(count: 32), sodium: sodium)), sodium: sodium,
+                    makeMonitor: monitor.make)
+            ).makeService(node.services)
+        }
+        #expect(released == nil)
+        withExtendedLifetime(folder) {}
+    }
+
     @Test func gaugesShowWhatTheMonitorReaches() async throws {
         let folder = try TemporaryFolder()
         let store = try NodeAssembly.store(at: .dataFolder, in: folder.path, of: .generate())

@@ -12,7 +12,12 @@ final class StoredEntries: MonitorEntrySource {
 
     private let store: any Store
     private let subscriptions: Subscriptions
-    private let monitor = Mutex<(any SubscriptionMonitoring)?>(nil)
+    /// Holds this source of its entries.
+    private let monitor = Mutex(Weak())
+
+    private struct Weak {
+        weak var monitor: (any SubscriptionMonitoring)?
+    }
 
     init(_ store: any Store) {
         self.store = store
@@ -22,7 +27,7 @@ final class StoredEntries: MonitorEntrySource {
     /// Sets the monitor from which missing subscriptions are removed: those ended by delivery because their token is dead, and those removed by
     /// another process.
     func remove(from monitor: any SubscriptionMonitoring) {
-        self.monitor.withLock { $0 = monitor }
+        self.monitor.withLock { $0.monitor = monitor }
     }
 
     func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
@@ -30,7 +35,7 @@ final class StoredEntries: MonitorEntrySource {
         for chunk in ids.chunks(of: Self.chunk) {
             entries.merge(try await store.fetch(subscriptions.monitorEntries(of: Array(chunk)))) { first, _ in first }
         }
-        if entries.count < ids.count, let monitor = monitor.withLock(\.self) {
+        if entries.count < ids.count, let monitor = monitor.withLock(\.monitor) {
             for id in ids where entries[id] == nil { monitor.remove(id) }
         }
         return entries

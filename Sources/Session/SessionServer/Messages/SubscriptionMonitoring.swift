@@ -2,7 +2,7 @@ package import Logging
 package import SessionProtocol
 
 /// Monitors the messages of subscriptions at storage servers: `SubscriptionMonitor`, or a fake in tests.
-package protocol SubscriptionMonitoring: Sendable {
+package protocol SubscriptionMonitoring: AnyObject, Sendable {
     /// Adds subscriptions, in one or several calls.
     func load(_ all: [MonitoredSubscription])
     /// Adds or renews a stored subscription.
