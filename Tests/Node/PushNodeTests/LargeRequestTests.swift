@@ -102,7 +102,10 @@ import WakuCrypto
         let faults = StoreFaults(in: folder.path)
         let clients = (0..<Self.deviceCount).map { _ in TestClient(of: identity.publicKey) }
         let request = Self.request(clients, messageID: [1])
-        let configure: (inout ServerConfiguration) -> Void = { $0.awaitLimit = .milliseconds(500) }
+        // No other commit may come between.
+        let configure: (inout ServerConfiguration) -> Void = {
+            ($0.awaitLimit, $0.handledInterval, $0.maintenanceInterval) = (.milliseconds(500), .seconds(3600), .seconds(3600))
+        }
         try await withFedNode(identity, folder.path, gorush, configure: configure) { node, relay in
             await relay.feed(clients.map(Self.registration))
             try await node.wait { relay.published.count == clients.count && node.node.isIdle }
@@ -112,7 +115,7 @@ import WakuCrypto
             faults.add(.stall, to: .sync, of: .log)
             await relay.feed([request])
             // The answer is an error, because the sync of the first part hangs.
-            try await node.wait { relay.published.count == clients.count + 1 }
+            try await node.wait { relay.published.count == clients.count + 1 && faults.hits > 0 }
             for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name.contains(".sqlite") {
                 try FileManager.default.copyItem(atPath: folder.path + "/" + name, toPath: copy.path + "/" + name)
             }
