@@ -131,20 +131,19 @@ extension Registrations {
 
     /// Stores a record if it is newer than the stored row of its installation. Returns whether it was.
     package func merge(_ record: RegistrationRecord) -> StoreCommand<Bool> {
-        let made = record.registration.map { bytes in
-            Result { columns(of: try PushNotificationRegistration(parsing: bytes), bytes: bytes, as: record.key) }
-        }
-        return Self.head(of: record.key).then { head in
+        Self.head(of: record.key).then { head in
             if let head, head.version >= record.version { return .done(false) }
-            guard let made else {
+            guard let bytes = record.registration else {
                 return Self.unregister(
                     record.key, version: record.version, replacing: head, wasRegistered: true, at: record.changedAt
                 ).map { true }
             }
-            guard case .success(let columns) = made else { throw UnexpectedValue() }
+            guard let registration = try? PushNotificationRegistration(parsing: bytes) else { throw UnexpectedValue() }
             let wasAsked = !record.isNeverAsked
             return .change(
-                Self.store(columns, message: record.message, replacing: head, wasAsked: wasAsked, at: record.changedAt)
+                store(
+                    registration, bytes: bytes, as: record.key, message: record.message, replacing: head, wasAsked: wasAsked,
+                    at: record.changedAt)
                     + (wasAsked ? head.map { [Self.asked($0.id)] } ?? [] : []), true)
         }
     }

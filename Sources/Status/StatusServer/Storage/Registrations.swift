@@ -124,77 +124,47 @@ package struct Registrations: Sendable {
                 StatusStorage.neverAsked, StatusStorage.webPushKey, StatusStorage.webPushOrigin,
             ], where: [.equal(.id), .equal(StatusStorage.version), .absent(StatusStorage.sealed)]))
 
-    /// The columns that a registration decides by itself. The one writer of the store executes the steps of a command, and has less to do in them if
-    /// these were made before.
-    struct Columns: Sendable {
-        let key: RegistrationKey
-        let isEnabled: Bool
-        fileprivate let version: Value
-        fileprivate let platform: Value
-        fileprivate let sealed: Value
-        fileprivate let webPushKey: Value
-        fileprivate let origin: Value
-        fileprivate let topics: QueryTopics?
-    }
-
-    /// - Parameters:
-    ///   - registration: the decoded `bytes`.
-    ///   - bytes: the registration as received, which is stored.
-    ///   - mayRenew: whether the installation may be registered already. Its topics, which do not change then, are left to the step that stores it.
-    func columns(of registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, mayRenew: Bool = false) -> Columns
-    {
-        let subscription = registration.subscription
-        return Columns(
-            key: key, isEnabled: registration.enabled, version: .integer(Int64(bitPattern: registration.version)),
-            platform: Value(registration.platform.map { Int64($0.rawValue) }),
-            sealed: sealer.seal(bytes, in: StatusStorage.registration, boundTo: Self.binding(key, registration.version)),
-            webPushKey: Value(subscription?.vapidKey.map(VAPIDKey.mark)), origin: Value(subscription.map(originMark)),
-            topics: mayRenew ? nil : QueryTopics(of: key.keyHash))
-    }
-
     /// Stores a registration. One that is not enabled deletes the device's pending notifications.
     ///
     /// - Parameters:
-    ///   - columns: those of the registration.
+    ///   - registration: the decoded `bytes`.
+    ///   - bytes: the registration as received, which is stored.
     ///   - message: the mark of its message, if the message may be delivered again.
     ///   - head: the current row of the installation; the change fails if the row has changed.
     ///   - wasAsked: whether someone has asked for the installation at another server.
-    static func store(
-        _ columns: Columns, message: MessageMark? = nil, replacing head: RegistrationHead?, wasAsked: Bool = false, at now: Timestamp
+    func store(
+        _ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, message: MessageMark? = nil,
+        replacing head: RegistrationHead?, wasAsked: Bool = false, at now: Timestamp
     ) -> [Change] {
-        let (key, message, time) = (columns.key, Value(message?.rawValue), Value.integer(now.rawValue))
+        let version = Value.integer(Int64(bitPattern: registration.version))
+        let sealed = sealer.seal(bytes, in: StatusStorage.registration, boundTo: Self.binding(key, registration.version))
+        let platform = Value(registration.platform.map { Int64($0.rawValue) })
+        let time = Value.integer(now.rawValue)
+        let subscription = registration.subscription
+        let webPushKey = Value(subscription?.vapidKey.map(VAPIDKey.mark))
+        let origin = Value(subscription.map(originMark))
         if let head, head.isRegistered {
-            let renewal = renew(
-                columns.version, time, columns.platform, message, columns.sealed, columns.webPushKey, columns.origin, .integer(head.id),
-                head.storedVersion)
-            return [renewal] + (columns.isEnabled ? [] : DeliveryStorage.forget(device(head.id)))
+            let renewal = Self.renew(
+                version, time, platform, Value(message?.rawValue), sealed, webPushKey, origin, .integer(head.id), head.storedVersion)
+            return [renewal] + (registration.enabled ? [] : DeliveryStorage.forget(Self.device(head.id)))
         }
-        let tags = columns.topics ?? QueryTopics(of: key.keyHash)
+        let tags = QueryTopics(of: key.keyHash)
         let topics = (Value.integer(Int64(tags.deployed.rawValue)), Value.integer(Int64(tags.published.rawValue)))
         // An installation that someone asked for before it was unregistered stays one.
         let isNeverAsked = !wasAsked && head.map { $0.isNeverAsked || $0.neverRegistered } ?? true
         let neverAsked = isNeverAsked ? StatusStorage.NeverAsked.registered : .null
         if let head {
             return [
-                replace(
-                    columns.version, time, columns.platform, topics.0, topics.1, message, columns.sealed, .null, neverAsked,
-                    columns.webPushKey, columns.origin, .integer(head.id), head.storedVersion)
+                Self.replace(
+                    version, time, platform, topics.0, topics.1, Value(message?.rawValue), sealed, .null, neverAsked, webPushKey, origin,
+                    .integer(head.id), head.storedVersion)
             ]
         }
         return [
-            insert(
-                .bytes(key.keyHash.bytes), .bytes(key.storedInstallation), columns.version, time, columns.platform, topics.0, topics.1,
-                message, columns.sealed, .null, neverAsked, columns.webPushKey, columns.origin)
+            Self.insert(
+                .bytes(key.keyHash.bytes), .bytes(key.storedInstallation), version, time, platform, topics.0, topics.1,
+                Value(message?.rawValue), sealed, .null, neverAsked, webPushKey, origin)
         ]
-    }
-
-    /// As ``store(_:message:replacing:wasAsked:at:)``, for a registration whose columns were not made before.
-    func store(
-        _ registration: PushNotificationRegistration, bytes: [UInt8], as key: RegistrationKey, message: MessageMark? = nil,
-        replacing head: RegistrationHead?, at now: Timestamp
-    ) -> [Change] {
-        Self.store(
-            columns(of: registration, bytes: bytes, as: key, mayRenew: true), message: message, replacing: head, at: now)
     }
 
     /// Stores a registration, replacing any row of its installation.
