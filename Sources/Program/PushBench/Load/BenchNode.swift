@@ -90,8 +90,7 @@ struct BenchNode: Sendable {
         let registrations = Registrations(store.sealer)
         var byteCount = 0
         var underWay: Task<[Result<Bool, StoreError>], Never>?
-        for start in stride(from: 0, to: total, by: seedChunk) {
-            try Task.checkCancellation()
+        for start in stride(from: 0, to: total, by: seedChunk) where !Task.isCancelled {
             progress(Double(start) / Double(total))
             let cores = ProcessInfo.processInfo.activeProcessorCount
             let records = await makeInParallel(min(seedChunk, total - start), cores: cores) { offset in
@@ -112,6 +111,7 @@ struct BenchNode: Sendable {
         }
         for result in await underWay?.value ?? [] { _ = try result.get() }
         try store.close()
+        try Task.checkCancellation()
         return byteCount
     }
 }
