@@ -2,8 +2,8 @@ extension MetricGroup {
     /// The relay and its peers.
     package static let relay = MetricGroup(
         metrics: [
-            .relayAttached, .relaysDemoted, .relayLastMessage, .relaySeenUntil, .relayGaps, .relayRecovered, .relayPeers, .relayMeshPeers,
-            .relayBytes, .relayGossip, .relayMisbehaviour, .relayRefused,
+            .relayAttached, .relaysDetached, .relaysDemoted, .relayLastMessage, .relaySeenUntil, .relayGaps, .relayRecovered, .relayPeers,
+            .relayMeshPeers, .relayBytes, .relayGossip, .relayMisbehaviour, .relayRefused,
         ],
         counters: [.gapFound, .messageRecovered, .connectionRefused])
 }
@@ -11,6 +11,8 @@ extension MetricGroup {
 extension Metric {
     package static let relayAttached = Metric(
         "waku_push_relay_attached", help: "1 while the relay is attached, so that messages can be received.")
+    package static let relaysDetached = Metric(
+        "waku_push_relays_detached", help: "Of several relays, those that are not attached: the others receive and publish alone.")
     package static let relaysDemoted = Metric(
         "waku_push_relays_demoted",
         help: "Relays that publish last, because other relays' stores had none of the answers that they published.")

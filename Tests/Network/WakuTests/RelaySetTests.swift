@@ -117,6 +117,12 @@ struct RelaySetTests {
         #expect(set.demotedRelays == [])
     }
 
+    @Test func detachedRelaysOfSeveralAreNamed() {
+        let detached = StubRelay("two", state: .detached("refused"))
+        #expect(RelaySet([StubRelay("one"), detached]).detachedRelays == ["two"])
+        #expect(RelaySet([detached]).detachedRelays == [])
+    }
+
     @Test func reportsWhyNoRelayAcceptsAMessage() async {
         await #expect(throws: unavailable) {
             try await RelaySet([StubRelay(answer: unavailable)]).publish(Self.message, on: .statusDefault)

@@ -38,12 +38,15 @@ struct MovedStoreTests {
         #expect(try await node.query(moved).status == 0)
         try await eventually { try keyCount(PostgreSQLStore(existing: address, storageKey: nil, parts: NodeAssembly.parts)) > 0 }
         _ = await moved.stop(SIGKILL)
+        let former = try await node.admin("check", identified: true)
+        #expect(former.status == 0 && former.errors.contains("warning: this store was moved to "), "\(former.errors)")
 
         try await move(node, ["--store", database, "--to", node.data])
         let back = try await node.start()
         #expect(try await node.query(back).status == 0)
         #expect(await back.stop().status == 0)
-        #expect(try await node.admin("check", identified: true).status == 0)
+        let whole = try await node.admin("check", identified: true)
+        #expect(whole.status == 0 && whole.errors == "", "\(whole.errors)")
     }
 
     private func keyCount(_ store: any TransferableStore) throws -> Int {

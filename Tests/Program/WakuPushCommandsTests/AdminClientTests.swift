@@ -34,7 +34,7 @@ private final class SuspendedDaemon {
             { _ = try await client.status() },
             { let _: AdminAPI.Health = try await client.get("/health") },
             { let _: AdminAPI.LogLevel = try await client.post("/log-level", AdminAPI.LogLevel(level: "debug")) },
-            { let _: AdminAPI.Drain = try await client.post("/drain", AdminAPI.Drain(isOn: true), timeout: .seconds(3600)) },
+            { let _: AdminAPI.Drain = try await client.post("/drain", [String](), timeout: .seconds(3600)) },
         ]
         for request in requests {
             let failure = await #expect(throws: CommandFailure.self) { try await request() }

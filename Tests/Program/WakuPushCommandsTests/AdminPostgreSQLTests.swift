@@ -103,6 +103,26 @@ struct AdminPostgreSQLTests {
         #expect(try await database(empty)?.contains("none yet") == true)
     }
 
+    /// Each attempt to connect takes its time limit.
+    @Test func doctorConnectsOnceToADatabaseThatDoesNotAnswer() async throws {
+        let fixture = try await AdminFixture()
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        defer { close(listener) }
+        let port = try LoopbackAddress.bindFreePort(listener)
+        try #require(listen(listener, 16) == 0)
+        let ended = try await run(
+            "doctor", "--data", fixture.data, "--identity", fixture.server.path, "--store",
+            "host=127.0.0.1 port=\(port) dbname=push connect_timeout=1")
+        let database = ended.output.split(separator: "\n").first { $0.hasPrefix("database ") }
+        #expect(database?.contains("fail") == true, "\(ended.output)")
+        var connections = 0
+        while case let connection = accept(listener, nil, nil), connection >= 0 {
+            connections += 1
+            close(connection)
+        }
+        #expect(connections == 1)
+    }
+
     @Test(
         "Addresses that can't be used",
         arguments: [

@@ -6,6 +6,9 @@ public protocol RelayDiagnostics: Sendable {
     /// The relays that lost their rank because none of their publications was confirmed, by name. See ``RelayRanking``.
     var demotedRelays: [String] { get }
 
+    /// Those of several relays that receive no messages at present, by name.
+    var detachedRelays: [String] { get }
+
     /// The peers it is connected to, where it has peers.
     var peers: [RelayPeer] { get }
 
@@ -25,6 +28,8 @@ extension RelayDiagnostics {
     public var name: String { "relay" }
     /// Empty: a single relay has no rank to lose.
     public var demotedRelays: [String] { [] }
+    /// Empty: the state of a single relay is its ``RelayTransport/state``.
+    public var detachedRelays: [String] { [] }
     /// Empty: the relay has no peers.
     public var peers: [RelayPeer] { [] }
     /// nil: the clock of the relay's node is not known.

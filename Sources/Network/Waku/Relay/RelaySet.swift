@@ -156,6 +156,11 @@ public final class RelaySet: Relay {
         relays.count > 1 ? ranking.withLock(\.demoted).map { relays[$0].name } : []
     }
 
+    /// The detached relays; empty for a single relay.
+    public var detachedRelays: [String] {
+        relays.count > 1 ? relays.filter { $0.state != .attached }.map(\.name) : []
+    }
+
     /// The smallest known difference from a node's clock, since a single node's clock may be wrong.
     public var clockAhead: Duration? {
         relays.compactMap(\.clockAhead).min { ($0 < .zero ? .zero - $0 : $0) < ($1 < .zero ? .zero - $1 : $1) }

@@ -60,11 +60,10 @@ struct AdminResponder: HTTPResponder {
         case .inspectGorush: return try Self.answer(await node.configuration.inspectGorush())
         case .testPush: return try await Self.answer(request, node.configuration.testPush)
         case .testWebPush: return try await Self.answer(request, node.testWebPush)
-        case .drain:
-            return try await Self.answer(request) { (body: AdminAPI.Drain) in
-                await node.setDrain(body.isOn)
-                return body
-            }
+        case .drain, .undrain:
+            let isOn = kind == .drain
+            await node.setDrain(isOn)
+            return try Self.answer(AdminAPI.Drain(isOn: isOn))
         case .logLevel:
             return try await Self.answer(request) { (body: AdminAPI.LogLevel) in
                 guard let level = Logger.Level(rawValue: body.level) else { throw Refusal(.badRequest, "unknown log level") }

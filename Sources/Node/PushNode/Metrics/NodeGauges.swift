@@ -51,6 +51,7 @@ struct NodeGauges: Sendable {
         }
         registry.set(.databaseSize, to: Double(base.store.byteCount))
         registry.set(.relayAttached, to: path.relay.state == .attached ? 1 : 0)
+        registry.set(.relaysDetached, to: Double(path.relay.detachedRelays.count))
         registry.set(.relaysDemoted, to: Double(path.relay.demotedRelays.count))
         registry.set(.relayLastMessage, to: (base.now() - base.counters.silence).seconds)
         registry.set(.relaySeenUntil, to: path.relay.seenUntil.values.min()?.seconds)

@@ -111,7 +111,8 @@ extension Admin {
         func execute() async throws {
             let key = try admin.identityFile.map { Sealer.storageKey(of: try IdentityFile.read($0)) }
             let (inspection, damage): (StoreInspection, String)
-            if file == nil, case .postgreSQL(let address) = try await location() {
+            let location = file == nil ? try await location() : .dataFolder
+            if case .postgreSQL(let address) = location {
                 let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
                 inspection = try store.inspect(isUnsealing: key != nil, limit: nil)
                 damage = "PostgreSQL (\(address)) has damaged rows: restore a backup (pg_restore)"
@@ -119,6 +120,11 @@ extension Admin {
                 let path = file ?? DataFolder.databasePath(in: folder)
                 inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts)
                 damage = "the database at \(path) is damaged: restore a backup (waku-push admin restore)"
+            }
+            if file == nil, let store = try? NodeAssembly.existingStore(at: location, in: folder, of: nil),
+                let obstacle = try? store.read(StoreTransfer.obstacle())
+            {
+                CommandFailure.report("warning: \(obstacle)")
             }
             try inspection.print(asJSON: admin.json)
             guard inspection.isWhole else { throw CommandFailure(.data, damage) }

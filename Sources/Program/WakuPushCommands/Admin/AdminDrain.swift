@@ -24,7 +24,7 @@ extension Admin {
             guard !(undo && wait) else { throw CommandFailure(.usage, "--undo and --wait are mutually exclusive: give one of them") }
             let client = try client()
             let now: AdminAPI.Drain = try await client.post(
-                "/drain", AdminAPI.Drain(isOn: !undo), timeout: AdminClient.workLimit)
+                undo ? "/drain/undo" : "/drain", [String](), timeout: AdminClient.workLimit)
             if wait { try await waitUntilEmpty(client) }
             if admin.json { return try Output.json(now) }
             Output.line(now.isOn ? "The node no longer accepts registrations." : "The node accepts registrations.")

@@ -40,6 +40,7 @@ struct DoctorExamination {
             (relayNames, fleets, hasRelay) = (setup.relays, setup.fleets, setup.hasRelay ?? true)
         }
         let (identity, keyProblem) = identity(setup)
+        let database = try database(identity, setup)
         let nodes = try relayNames.filter { $0 != "loopback" && !$0.hasPrefix("/") }.map { try NodeAddress($0) }
         var relays: [DoctorFacts.Relay] = []
         for node in nodes { relays.append(await look(at: node, topics)) }
@@ -49,17 +50,18 @@ struct DoctorExamination {
         var facts = DoctorFacts(
             keyProblem: keyProblem, folder: folder(), space: DiskSpace(at: nearestFolder),
             files: daemon == nil ? OpenFiles.now() : nil,
-            database: try database(identity, setup), daemon: daemon, pubsubTopics: topics, relays: relays,
+            database: database, daemon: daemon, pubsubTopics: topics, relays: relays,
             selfTest: await selfTest(daemon, identity: identity, nodes: nodes, topics: topics), gorushes: try await gorushes(setup),
             takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
         facts.hasDatabaseInDataFolder = try location(setup) == .dataFolder
-        let store = existingStore(setup)
+        // Each attempt to connect to a database that does not answer takes its time limit.
+        let store = database.isUsable ? existingStore(setup) : nil
         let routing = daemon == nil ? try? routing() : nil
         let examination = ProtocolExamination(
             daemon: setup?.protocols, daemonFindings: daemon?.findings ?? [], store: store, routing: routing)
         facts.webPush = try await webPush(isDaemonRunning: daemon != nil)
         for protocolOptions in options.protocols.all { facts.protocols += await protocolOptions.findings(examination) }
-        if daemon == nil { facts.obstacles = try await obstacles() }
+        if daemon == nil { facts.obstacles = try await obstacles(database) }
         facts.unserved = unserved(store, routing) + (daemon?.findings.filter { $0.check == NodeChecks.devicesCheck } ?? [])
         return facts
     }
@@ -71,7 +73,7 @@ struct DoctorExamination {
     }
 
     /// What serve would refuse, by its own checks; a daemon that runs has passed them.
-    private func obstacles() async throws -> [Finding] {
+    private func obstacles(_ database: DoctorFacts.Database) async throws -> [Finding] {
         var found: [Finding] = []
         do {
             _ = try options.plan()
@@ -92,7 +94,7 @@ struct DoctorExamination {
             found.append(
                 Finding("listen", .fail, "can't listen on \(address): \(reason)", remedy: "choose another with --listen, or --listen off"))
         }
-        if case .postgreSQL(let address) = try location(nil) {
+        if database.isUsable, case .postgreSQL(let address) = try location(nil) {
             do throws(StoreError) {
                 try CommitTest.lock(at: address, isShared: Settings.cluster.value(options.cluster) != nil)
             } catch {

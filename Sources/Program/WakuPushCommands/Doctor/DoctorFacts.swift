@@ -22,6 +22,8 @@ struct DoctorFacts: Sendable {
         case unusable(String)
         /// - ofProtocols: rows of other protocols than Status.
         case inspected(StoreInspection, RegistrationStatistics, ofProtocols: [StoredCount] = [])
+
+        var isUsable: Bool { if case .unusable = self { false } else { true } }
     }
 
     enum SelfTest: Hashable, Sendable {

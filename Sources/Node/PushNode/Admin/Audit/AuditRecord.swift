@@ -3,6 +3,7 @@ package import Foundation
 /// An operation that the audit log records: it reads secrets or changes something.
 package enum AuditedAction: String, Codable, CaseIterable, Sendable {
     case drain
+    case undrain = "drain --undo"
     case logLevel = "log-level"
     case outboxRetry = "outbox retry"
     case outboxDrop = "outbox drop"

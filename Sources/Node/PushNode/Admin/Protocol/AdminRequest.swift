@@ -9,6 +9,7 @@ enum AdminRequest: String, CaseIterable, Sendable {
     case peers
     case limits
     case drain
+    case undrain = "drain/undo"
     case logLevel = "log-level"
     case outboxRetry = "outbox/retry"
     case outboxDrop = "outbox/drop"
@@ -27,7 +28,7 @@ enum AdminRequest: String, CaseIterable, Sendable {
     var method: HTTPRequest.Method {
         switch self {
         case .status, .health, .peers, .limits, .setup: .get
-        case .drain, .logLevel, .outboxRetry, .outboxDrop, .registrationsChanged, .selfTest, .testPush, .inspectGorush,
+        case .drain, .undrain, .logLevel, .outboxRetry, .outboxDrop, .registrationsChanged, .selfTest, .testPush, .inspectGorush,
             .testWebPush:
             .post
         }
@@ -38,6 +39,7 @@ enum AdminRequest: String, CaseIterable, Sendable {
         switch self {
         case .status, .health, .peers, .limits, .selfTest, .setup, .inspectGorush: nil
         case .drain: .drain
+        case .undrain: .undrain
         case .logLevel: .logLevel
         case .outboxRetry: .outboxRetry
         case .outboxDrop: .outboxDrop
