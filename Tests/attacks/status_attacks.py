@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -366,11 +367,48 @@ def one_device(attack):
     return passed
 
 
+def repetitions(attack):
+    """What a client signed, sent again by others: a registration with new timestamps, and a chat message in envelopes of a registration. The client
+    renews its registration meanwhile."""
+    victim = Client(attack.server)
+    first = victim.register()
+    assert attack.timed(first)[0] is not None
+    chat = b"a chat message"
+    forged = wire.encode("ApplicationMetadataMessage", {"signature": victim.key.sign(wire.keccak256(chat)), "payload": chat, "type": wire.REGISTRATION})
+
+    def make(number):
+        return [replace(first.message, timestamp=time.time_ns()),
+                to_server(attack.server, forged, wire.Key.generate(), wire.personal(attack.server))]
+
+    memory, cpu = attack.usage()
+    attack.sent = attack.sent_bytes = 0
+    stop = threading.Event()
+    thread = threading.Thread(target=attack.flood, args=(60, make, stop), daemon=True)
+    began = time.monotonic()
+    thread.start()
+    took = []
+    try:
+        while time.monotonic() - began < chosen.seconds:
+            took.append(attack.timed(victim.register())[0])
+            time.sleep(1)
+    finally:
+        stop.set()
+        thread.join()
+    seconds = time.monotonic() - began
+    memory_after, cpu_after = attack.usage()
+    passed = None not in took and memory_after <= memory * 1.5 + (64 << 20)
+    print(f"{'ok' if passed else 'MISSED'} {attack.name}: {attack.sent} messages, {attack.sent_bytes / seconds / 1000:.0f} KB/s for {seconds:.0f} s; "
+          f"{sum(one is not None for one in took)} of {len(took)} renewals answered, worst {max((one for one in took if one), default=float('nan')):.2f} s; "
+          f"memory {memory >> 20} to {memory_after >> 20} MiB; CPU {cpu_after - cpu:.1f} s", flush=True)
+    return passed
+
+
 # Fewer places than the default, so that a short attack fills them.
 OUTBOX_LIMIT = 2_000
 KNOWN_WAITING = 5
 ATTACKS = {
-    segments: {}, derivations: {}, amplification: {}, registrations: {}, fan_out: {}, outbox: {"OUTBOX_LIMIT": OUTBOX_LIMIT}, one_device: {}}
+    segments: {}, derivations: {}, amplification: {}, registrations: {}, fan_out: {}, outbox: {"OUTBOX_LIMIT": OUTBOX_LIMIT}, one_device: {},
+    repetitions: {}}
 
 
 def main():

@@ -8,6 +8,19 @@ package enum MessageClass: Hashable, Sendable {
     case request
 }
 
+/// Bytes that a sender signed, by a hash that is seeded in each process.
+package struct SignedContent: Hashable, Sendable {
+    private let hash: Int
+
+    /// - Parameter sender: nil if the message is unsigned.
+    package init(_ bytes: [UInt8], by sender: PublicKey?) {
+        var hasher = Hasher()
+        hasher.combine(sender)
+        hasher.combine(bytes)
+        hash = hasher.finalize()
+    }
+}
+
 /// Applies `Limits`. Checked before each expensive step.
 public struct RateLimitTable: Sendable {
     /// The limit that was exceeded.
@@ -84,6 +97,8 @@ public struct RateLimitTable: Sendable {
     private var answerCredit = AnswerCredit()
     /// Limits that several nodes count together, keyed by ``LimitUsageExchange/name``. These limits are not in ``rates`` and ``totals``.
     private var shared: [Refusal: RateLimiter<[UInt8]>] = [:]
+    /// Of the latest messages: see ``isRepetition(of:)``.
+    private var contents = GenerationalCache<SignedContent, Void>(capacity: 50_000)
     private let name: @Sendable (Refusal, [UInt8]) -> [UInt8]
     /// Usage that has not been reported to other nodes yet.
     private var taken: [SharedLimitUsage] = []
@@ -114,23 +129,39 @@ public struct RateLimitTable: Sendable {
         }
     }
 
+    /// Whether a message has content that its sender signed in an earlier one. Anyone can send such content again: with another timestamp, or in an
+    /// envelope of another type, which the signature does not cover. So it must not use up the limits of the sender's new messages.
+    ///
+    /// Called once for each message, before it is admitted. A retry is not a repetition.
+    package mutating func isRepetition(of content: SignedContent) -> Bool {
+        !contents.insert(content) && !isRetry
+    }
+
     /// Admits a message of any kind, or a segment.
     ///
-    /// - Parameter sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
-    package mutating func message(from sender: PublicKey?, at now: Timestamp) -> Refusal? {
-        take(.messagesBySender, sender?.uncompressed ?? [], at: now)
+    /// - Parameters:
+    ///   - sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
+    ///   - isRepetition: repetitions of a sender's messages together have limits of their own.
+    package mutating func message(from sender: PublicKey?, isRepetition: Bool = false, at now: Timestamp) -> Refusal? {
+        take(.messagesBySender, Self.bucket(of: sender, isRepetition), at: now)
     }
 
     /// Admits a message of a known kind.
     ///
-    /// - Parameter sender: nil if the message is unsigned: all unsigned messages count as those of one sender.
-    package mutating func message(_ kind: MessageClass, from sender: PublicKey?, at now: Timestamp) -> Refusal? {
-        let name = sender?.uncompressed ?? []
+    /// - Parameter isRepetition: false for queries and requests: most of their senders are keys that sign one message.
+    package mutating func message(
+        _ kind: MessageClass, from sender: PublicKey?, isRepetition: Bool = false, at now: Timestamp
+    ) -> Refusal? {
+        let name = Self.bucket(of: sender, isRepetition)
         return switch kind {
         case .registration: take(.registrationsBySender, name, at: now) ?? take(.registrations, [], at: now)
         case .query: take(.queriesBySender, name, at: now) ?? take(.queries, [], at: now)
         case .request: take(.requestsBySender, name, at: now) ?? take(.requests, [], at: now)
         }
+    }
+
+    private static func bucket(of sender: PublicKey?, _ isRepetition: Bool) -> [UInt8] {
+        (sender?.uncompressed ?? []) + (isRepetition ? [1] : [])
     }
 
     /// Admits a part of a query.

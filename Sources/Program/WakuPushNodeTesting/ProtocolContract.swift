@@ -207,11 +207,14 @@ public struct ProtocolContract: Sendable {
     private func senderLimit(_ stage: ContractStage) async throws {
         try await stage.run(limits: [.registrationsBySender: "1/h burst 2"]) { nodes in
             for version in 1...3 {
-                try await nodes.feed(try registration(stage, "version \(version)", by: stage.owner, version: UInt64(version)))
+                let message = try registration(stage, "version \(version)", by: stage.owner, version: UInt64(version))
+                try await nodes.feed(message)
+                // Anyone can send it again, with another timestamp.
+                for copy in 1...4 { try await nodes.feed(message.sent(at: message.timestamp + .milliseconds(copy))) }
             }
             try await settle(stage, nodes, number: 1)
         }
-        try stage.expect(1, "version 2", "a registration within the owner's limit")
+        try stage.expect(1, "version 2", "a registration within the owner's limit, which copies of its first one do not use up")
         try stage.expect(0, "version 3", "a registration above the owner's limit")
     }
 
@@ -276,4 +279,12 @@ public struct ContractViolation: Error, CustomStringConvertible {
     public let description: String
 
     init(_ description: String) { self.description = description }
+}
+
+extension WakuMessage {
+    fileprivate func sent(at time: Timestamp) -> WakuMessage {
+        var copy = self
+        copy.timestamp = time
+        return copy
+    }
 }

@@ -141,6 +141,29 @@ struct LimitsTests {
         }
     }
 
+    @Test("of a sender apply to its repeated messages separately, and a retry is no repetition")
+    func repetitions() throws {
+        var limits = Limits.none
+        try limits.set("messages-by-sender=1/h")
+        let gate = RateLimits(limits)
+        let contents = [[1], [2]].map { SignedContent($0, by: one) }
+        func isRefused(_ content: SignedContent, isRetry: Bool = false) -> Bool {
+            gate.refuses(isRetry: isRetry) { $0.message(from: one, isRepetition: $0.isRepetition(of: content), at: now) }
+        }
+        #expect(!isRefused(contents[0]))
+        #expect([false, true, true] == (0..<3).map { _ in isRefused(contents[0]) })
+        #expect(isRefused(contents[1]))
+
+        gate.replace(.none)
+        gate.replace(limits)
+        #expect(!isRefused(contents[0]))
+        // Not as a repetition, which the limit would admit.
+        #expect(isRefused(contents[0], isRetry: true))
+        #expect(!isRefused(contents[0]))
+        // What another key signed is no repetition.
+        #expect(!gate.refuses { $0.message(from: other, isRepetition: $0.isRepetition(of: SignedContent([1], by: other)), at: now) })
+    }
+
     @Test("in total count all senders, but not messages refused before")
     func totals() throws {
         var limits = Limits.none

@@ -25,8 +25,15 @@ package final class RegistrationLimits: ProtocolRateLimits {
     }
 
     /// Admits a registration of any kind.
-    func admit(registrationBy owner: PublicKey, isRetry: Bool, at now: Timestamp) throws(Drop) {
-        try admit(isRetry: isRetry) { $0.message(from: owner, at: now) ?? $0.message(.registration, from: owner, at: now) }
+    ///
+    /// - Parameter digest: the hash that the owner signed.
+    func admit(registrationBy owner: PublicKey, digest: [UInt8], isRetry: Bool, at now: Timestamp) throws(Drop) {
+        let content = SignedContent(digest, by: owner)
+        try admit(isRetry: isRetry) {
+            let isRepetition = $0.isRepetition(of: content)
+            return $0.message(from: owner, isRepetition: isRepetition, at: now)
+                ?? $0.message(.registration, from: owner, isRepetition: isRepetition, at: now)
+        }
     }
 
     /// Whether the owner is not allowed to register. Counts that as a refusal.

@@ -106,7 +106,7 @@ extension NodeServices {
         guard let registration = SealedRegistration<Device>(opening: message.payload, on: message.contentTopic, with: keys) else {
             throw Drop(.droppedMalformedMessage)
         }
-        try limits?.admit(registrationBy: registration.owner, isRetry: incoming.isRetry, at: now)
+        try limits?.admit(registrationBy: registration.owner, digest: registration.digest, isRetry: incoming.isRetry, at: now)
         return registration
     }
 }

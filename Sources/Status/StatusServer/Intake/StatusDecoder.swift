@@ -66,14 +66,21 @@ final class StatusDecoder: Sendable {
     func decode(
         _ message: ReceivedMessage, isOwnTopic: Bool, keys: [SymmetricKey], isRetry: Bool, at now: Timestamp
     ) throws(Drop) -> (command: StatusCommand, whole: ReassembledMessage?) {
-        let (envelope, whole) = try envelope(
+        let (envelope, receipt, whole) = try envelope(
             in: message.message, isOwnTopic: isOwnTopic, keys: keys, isRetry: isRetry, at: now)
-        return (try command(in: envelope, sentAt: message.message.timestamp, now: now), whole)
+        return (try command(in: envelope, receipt, sentAt: message.message.timestamp, now: now), whole)
+    }
+
+    /// The properties of a message's receipt that limits depend on.
+    private struct Receipt {
+        let isSegmented: Bool
+        let isRetry: Bool
+        var isRepetition = false
     }
 
     private func envelope(
         in message: WakuMessage, isOwnTopic: Bool, keys: [SymmetricKey], isRetry: Bool, at now: Timestamp
-    ) throws(Drop) -> (MetadataEnvelope, ReassembledMessage?) {
+    ) throws(Drop) -> (MetadataEnvelope, Receipt, ReassembledMessage?) {
         let frame: PayloadFrame
         do throws(OpeningError) {
             frame = try EnvelopeSealing.openFrame(message, identity: isOwnTopic ? identity : nil, topicKeys: keys)
@@ -93,12 +100,19 @@ final class StatusDecoder: Sendable {
             throw Drop(error)
         }
         // Checked here because unsealing, grants and rows cost several times as much as the steps before.
-        let isSegmented = reassembled != nil
-        try limits.admit(isSegmented: isSegmented, isRetry: isRetry) {
-            let refusal = !isSegmented ? $0.message(from: envelope.sender, at: now) : nil
-            return refusal ?? $0.message(envelope.kind, from: envelope.sender, at: now)
+        var receipt = Receipt(isSegmented: reassembled != nil, isRetry: isRetry)
+        let content = SignedContent(envelope.payload, by: envelope.sender)
+        try admit(receipt) {
+            receipt.isRepetition = $0.isRepetition(of: content)
+            let refusal = receipt.isSegmented ? nil : $0.message(from: envelope.sender, isRepetition: receipt.isRepetition, at: now)
+            if refusal != nil || envelope.kind == .registration { return refusal }
+            return $0.message(envelope.kind, from: envelope.sender, at: now)
         }
-        return (envelope, reassembled?.whole)
+        return (envelope, receipt, reassembled?.whole)
+    }
+
+    private func admit(_ receipt: Receipt, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) throws(Drop) {
+        try limits.admit(isSegmented: receipt.isSegmented, isRetry: receipt.isRetry, ask)
     }
 
     /// The message that a segment completes.
@@ -106,16 +120,25 @@ final class StatusDecoder: Sendable {
         by segment: SegmentMessage, in frame: PayloadFrame, sentAt: Timestamp, isRetry: Bool, at now: Timestamp
     ) throws(Drop) -> (bytes: [UInt8], whole: ReassembledMessage) {
         guard let signer = try? frame.signer() else { throw Drop(.droppedBadSignature) }
-        try limits.admit(isSegmented: true, isRetry: isRetry) { $0.message(from: signer, at: now) }
+        let content = SignedContent(frame.data, by: signer)
+        try limits.admit(isSegmented: true, isRetry: isRetry) {
+            $0.message(from: signer, isRepetition: $0.isRepetition(of: content), at: now)
+        }
         let isKnown = limits.charge(of: TopicTag(of: StatusTopics.query(KeyHash(of: signer))), at: now).standing == .known
         return try segments.message(completedBy: segment, from: signer, isKnown: isKnown, sentAt: sentAt, at: now)
     }
 
-    private func command(in envelope: MetadataEnvelope, sentAt timestamp: Timestamp, now: Timestamp) throws(Drop) -> StatusCommand {
+    private func command(
+        in envelope: MetadataEnvelope, _ receipt: Receipt, sentAt timestamp: Timestamp, now: Timestamp
+    ) throws(Drop) -> StatusCommand {
         switch envelope.kind {
         case .registration:
             let claim = registrations.claim(in: envelope, knownVersion: versions.version, isStored: isStored)
             guard let claim else { throw Drop(.droppedUnsealable) }
+            // Not before: anyone can send other messages of the sender in an envelope of this type.
+            try admit(receipt) {
+                $0.message(MessageClass.registration, from: envelope.sender, isRepetition: receipt.isRepetition, at: now)
+            }
             return .registration(claim)
         case .query:
             let query = try Drop.parsing(envelope.payload, PushNotificationQuery.init(parsing:))

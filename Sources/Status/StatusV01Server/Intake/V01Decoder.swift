@@ -56,7 +56,7 @@ final class V01Decoder: Sendable {
             throw Drop(error)
         }
         let segment = SegmentMessage(parsing: frame.data)
-        let part = Part(isSegmented: segment != nil, isRetry: isRetry)
+        var part = Part(isSegmented: segment != nil, isRetry: isRetry)
         let (bytes, whole) = try whole(frame, segment, part, sentAt: message.timestamp, at: now)
         let envelope: V01.Envelope
         do throws(EnvelopeError) {
@@ -65,7 +65,11 @@ final class V01Decoder: Sendable {
             throw Drop(error)
         }
         // Both signatures of a request are optional. Requests without any have no sender and together have the limits of one sender.
-        if !part.isSegmented { try admit(part) { $0.message(from: envelope.sender, at: now) } }
+        let content = SignedContent(envelope.payload, by: envelope.sender)
+        try admit(part) {
+            part.isRepetition = $0.isRepetition(of: content)
+            return part.isSegmented ? nil : $0.message(from: envelope.sender, isRepetition: part.isRepetition, at: now)
+        }
         return (try command(in: envelope, frame, part, sentAt: message.timestamp, now: now), whole)
     }
 
@@ -73,6 +77,7 @@ final class V01Decoder: Sendable {
     private struct Part {
         let isSegmented: Bool
         let isRetry: Bool
+        var isRepetition = false
     }
 
     private func admit(_ part: Part, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) throws(Drop) {
@@ -86,7 +91,8 @@ final class V01Decoder: Sendable {
         guard let segment else { return (frame.data, nil) }
         guard frame.signature != nil else { throw Drop(.droppedUnsigned) }
         guard let signer = try? frame.signer() else { throw Drop(.droppedBadSignature) }
-        try admit(part) { $0.message(from: signer, at: now) }
+        let content = SignedContent(frame.data, by: signer)
+        try admit(part) { $0.message(from: signer, isRepetition: $0.isRepetition(of: content), at: now) }
         return try segments.message(completedBy: segment, from: signer, sentAt: sentAt, at: now)
     }
 
@@ -96,9 +102,10 @@ final class V01Decoder: Sendable {
         switch envelope.type {
         case .register:
             let sender = try signedSender(of: envelope, frame)
-            try admit(part) { $0.message(MessageClass.registration, from: sender, at: now) }
             let register = try Drop.parsing(envelope.payload, V01.Register.init(parsing:))
             guard let claim = rules.claim(in: register, from: sender) else { throw Drop(.droppedBadSignature) }
+            // Not before: anyone can send other messages of the sender in an envelope of this type.
+            try admit(part) { $0.message(MessageClass.registration, from: sender, isRepetition: part.isRepetition, at: now) }
             return .register(claim)
         case .query:
             let sender = try signedSender(of: envelope, frame)

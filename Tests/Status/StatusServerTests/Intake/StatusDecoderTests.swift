@@ -131,13 +131,36 @@ struct StatusDecoderTests {
 
     @Test func messagesCountForTheSignerOfTheEnvelope() throws {
         let decoder = try decoder("messages-by-sender=3/d")
-        for _ in 0..<3 { _ = try sender(in: message(envelope, signedBy: .generate()), by: decoder) }
-        #expect(drop(of: message(envelope, signedBy: .generate()), by: decoder) == .droppedLimited)
+        let envelopes = (1...4).map { Self.client.envelope(Self.client.registration(version: $0)) }
+        for envelope in envelopes[..<3] { _ = try sender(in: message(envelope, signedBy: .generate()), by: decoder) }
+        #expect(drop(of: message(envelopes[3], signedBy: .generate()), by: decoder) == .droppedLimited)
         let other = TestClient(of: Self.server.publicKey)
         // Another sender is not affected by the signer of its Waku payload.
         #expect(
             try sender(in: message(other.envelope(other.registration()), signedBy: Self.client.identity), by: decoder)
                 == other.identity.publicKey)
+    }
+
+    @Test("What others send again does not count for its signer", arguments: ["messages-by-sender=3/d", "registrations-by-sender=3/d"])
+    func repetitions(limit: String) throws {
+        let decoder = try decoder(limit)
+        #expect(try sender(in: message(envelope, signedBy: .generate()), by: decoder) == Self.client.identity.publicKey)
+        // The registration in further messages, and what the client signed for another purpose in an envelope of another type.
+        let other = MetadataEnvelope.encode(.registration, payload: [1, 2, 3], signedBy: Self.client.identity).bytes
+        let drops = (0..<20).flatMap { _ in [envelope, other].map { drop(of: message($0, signedBy: .generate()), by: decoder) } }
+        #expect(drops.count { $0 == .droppedLimited } > 10)
+        #expect(drops.contains(.droppedUnsealable))
+        let renewal = Self.client.envelope(Self.client.registration(version: 2))
+        #expect(drop(of: message(renewal, signedBy: .generate()), by: decoder) == nil)
+    }
+
+    @Test func repeatedSegmentsDoNotCountForTheirSigner() throws {
+        let decoder = try decoder("messages-by-sender=2/d")
+        let signer = PrivateKey.generate()
+        let parts = (0..<2).map { number in SegmentMessage(wholeHash: randomBytes(32), index: 0, count: 2, payload: [number]).encoded() }
+        let drops = (0..<20).map { _ in drop(of: message(parts[0], signedBy: signer), by: decoder) }
+        #expect(drops.last == .droppedLimited)
+        #expect(drop(of: message(parts[1], signedBy: signer), by: decoder) == .segment)
     }
 
     @Test func segmentsCountForTheirSigner() throws {
