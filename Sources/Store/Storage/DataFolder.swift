@@ -22,7 +22,7 @@ package final class DataFolder: Sendable {
             throw StoreError(code: .cannotCreate, message: "data folder \(path) can't be made: make it, or choose another by --data")
         }
         try Self.check(path)
-        lock = open(path + "/lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        lock = Self.openFile(path + "/lock", O_RDWR | O_NOFOLLOW)
         guard lock >= 0 else {
             guard errno != ENOSPC else {
                 throw StoreError(code: .unavailable, message: "no disk space or inode for data folder \(path): free some (df -i)")
@@ -59,6 +59,23 @@ package final class DataFolder: Sendable {
                 code: .permission,
                 message: "data folder \(path) is on a read-only file system: mount it for writing, or choose another by --data")
         }
+    }
+
+    /// Opens a file of a data folder, or creates it with mode 0600. A file that root creates belongs to the folder's owner, so that the daemon can use it;
+    /// one that was there keeps its owner, since it may be a link.
+    ///
+    /// - Returns: the descriptor, or -1 with `errno`.
+    package static func openFile(_ path: String, _ flags: Int32) -> Int32 {
+        let created = open(path, flags | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard created < 0 else {
+            var folder = stat()
+            if geteuid() == 0, stat(URL(fileURLWithPath: path).deletingLastPathComponent().path, &folder) == 0 {
+                _ = fchown(created, folder.st_uid, folder.st_gid)
+            }
+            return created
+        }
+        guard errno == EEXIST, flags & O_EXCL == 0 else { return -1 }
+        return open(path, flags | O_CLOEXEC)
     }
 
     /// Whether a file or folder exists on a file system that is mounted read-only, as Linux does after errors of the disk.

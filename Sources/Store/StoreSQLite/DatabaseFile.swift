@@ -35,6 +35,12 @@ package enum DatabaseFile {
     private static func refusal(of path: String) -> StoreError {
         let folder = URL(fileURLWithPath: path).deletingLastPathComponent().path
         let owner = owner(of: path) ?? owner(of: folder)
+        if let owner, access(folder, W_OK | X_OK) == 0 {
+            // Root copied it into the folder of this user: the daemon is not to run as root for it.
+            return StoreError(
+                code: .permission,
+                message: "this user may not read \(path), which belongs to \(owner): as root, chown \(NSUserName()): \(path)*")
+        }
         let user = owner == "root" ? "root" : "\(owner.map { "its owner, \($0)," } ?? "the daemon's user") or root"
         return StoreError(
             code: .permission,

@@ -180,8 +180,8 @@ package final class SQLiteStore: Store {
             throw StoreError(noDatabaseAt: path)
         }
         if !exists {
-            // SQLite gives its other files the mode of this one.
-            let file = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+            // SQLite gives its other files the mode and owner of this one.
+            let file = DataFolder.openFile(path, O_RDWR)
             guard file >= 0 else {
                 let reason = DiskSpace.creationFailure(errno, remedy: "give this user access to the folder")
                 throw StoreError(code: .permission, message: "database \(path) \(reason)")

@@ -107,7 +107,7 @@ package enum StoreBackup {
     // MARK: Files
 
     private static func create(_ path: String) throws(StoreError) -> Int32 {
-        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        let file = DataFolder.openFile(path, O_WRONLY | O_EXCL)
         guard file >= 0 else {
             throw StoreError(code: .cannotCreate, message: "\(path) \(DiskSpace.creationFailure(errno))")
         }

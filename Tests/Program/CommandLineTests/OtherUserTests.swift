@@ -46,6 +46,51 @@ struct OtherUserTests {
         #expect(ended.output.contains("this user may not read"), "\(ended.output)\(ended.errors)")
     }
 
+    /// A service whose operator works as root.
+    @Test(.enabled(if: geteuid() == 0))
+    func filesThatRootMakesBelongToTheFoldersOwner() async throws {
+        let daemon = try await node.start()
+        defer { node.gorush.stop() }
+        #expect(try await node.register(daemon).status == 0)
+        #expect(await daemon.stop().status == 0)
+        let (backup, export, nobody) = (node.folder.path + "/backup", node.folder.path + "/export", uid_t(65534))
+        #expect(try await node.admin("backup", backup, identified: true).status == 0)
+        #expect(try await node.admin("registrations", "export", export, identified: true).status == 0)
+        chmod(node.folder.path, 0o755)
+        for command in [["restore", backup], ["registrations", "import", export], ["restore", backup]] {
+            // An import makes the database, a restore replaces it.
+            if command[0] == "registrations" { try FileManager.default.removeItem(atPath: node.data) }
+            mkdir(node.data, 0o700)
+            chown(node.data, nobody, nobody)
+            for file in try FileManager.default.contentsOfDirectory(atPath: node.data) { chown(node.data + "/" + file, nobody, nobody) }
+            #expect(try await run(["admin"] + command + ["--data", node.data, "--identity", node.server.path]).status == 0)
+            for file in try FileManager.default.contentsOfDirectory(atPath: node.data) {
+                var status = stat()
+                #expect(lstat(node.data + "/" + file, &status) == 0 && status.st_uid == nobody, "\(file) after \(command)")
+            }
+        }
+        // A file that root copied there: the remedy is not to run the daemon as root.
+        chown(node.data + "/waku-push.sqlite", 0, 0)
+        let ended = try await refused(["admin", "check", "--data", node.data])
+        #expect(ended.status == 77)
+        let remedy = "which belongs to root: as root, chown nobody: \(node.data)/waku-push.sqlite*"
+        #expect(ended.failure?.hasSuffix(remedy) == true, "\(ended.errors)")
+    }
+
+    /// The daemon's user could make a link to a file of root.
+    @Test(.enabled(if: geteuid() == 0))
+    func filesThatWereThereKeepTheirOwner() async throws {
+        let daemon = try await node.start()
+        defer { node.gorush.stop() }
+        #expect(await daemon.stop().status == 0)
+        let other = node.folder.path + "/other"
+        #expect(FileManager.default.createFile(atPath: other, contents: nil) && link(other, node.data + "/audit.log") == 0)
+        chown(node.data, 65534, 65534)
+        #expect(try await node.admin("backup", node.folder.path + "/backup", identified: true).status == 0)
+        var status = stat()
+        #expect(stat(other, &status) == 0 && status.st_uid == 0)
+    }
+
     @Test(.timeLimit(.minutes(1)))
     func aPipeIsNotWaitedFor() async throws {
         let pipe = node.folder.path + "/pipe"

@@ -1,4 +1,5 @@
 import Foundation
+import Storage
 
 /// The audit log of a data folder: a JSON object a line, the oldest first.
 ///
@@ -80,12 +81,9 @@ package struct AuditLog: Sendable {
         }
     }
 
-    /// Files that root creates belong to the folder's owner, so that the daemon can append to them.
     private func open(_ path: String, _ flags: Int32) throws(Failure) -> Int32 {
-        let file = Glibc.open(path, flags | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        let file = DataFolder.openFile(path, flags | O_NOFOLLOW)
         guard file >= 0 else { throw failure(path) }
-        var owner = stat()
-        if geteuid() == 0, stat(folder, &owner) == 0 { _ = fchown(file, owner.st_uid, owner.st_gid) }
         return file
     }
 
