@@ -28,7 +28,8 @@ public enum WakuPushProgram {
     /// - Parameter name: the name of the program, in messages.
     /// - Returns: the exit code.
     package static func run<Root: AsyncParsableCommand>(_ root: Root.Type, name: String) async -> Int32 {
-        await Invocation.$current.withValue(Invocation.current.named(name)) { await runCommand(of: root) }
+        CoreDump.forbid()
+        return await Invocation.$current.withValue(Invocation.current.named(name)) { await runCommand(of: root) }
     }
 
     private static func runCommand<Root: AsyncParsableCommand>(of root: Root.Type) async -> Int32 {

@@ -57,6 +57,18 @@ struct ServeEnvironmentTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/other"))
     }
 
+    /// A core dump would have its keys.
+    @Test func aCrashWritesNoCoreFile() async throws {
+        let daemon = try await Daemon.start(
+            ["--identity", key.path, "--data", folder.path + "/data"],
+            environment: ["FOLDER": folder.path], shell: #"ulimit -c "$(ulimit -H -c)"; cd "$FOLDER"; exec "$0" "$@""#)
+        let limits = try String(contentsOfFile: "/proc/\(daemon.process.processID)/limits", encoding: .utf8)
+        let limit = try #require(limits.split(separator: "\n").first { $0.hasPrefix("Max core file size") })
+        #expect(limit.split(separator: " ").dropFirst(4).first == "0", "\(limit)")
+        #expect(await daemon.stop(SIGSEGV).status != 0)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).allSatisfy { !$0.hasPrefix("core") })
+    }
+
     /// A proxy would see device tokens of posts to a gorush on this machine, which it can't reach.
     @Test func aProxyIsNotUsedForThisMachine() async throws {
         let (proxy, gorush) = (try RawHTTPServer { _ in .status(200, body: "{}") }, try RawHTTPServer { _ in .status(200, body: "{}") })
