@@ -53,9 +53,14 @@ struct HostileClientsTests {
             try await node.admin("registrations", "list"),
             try await node.admin("registrations", "show", node.bob.publicKey, identified: true)
         )
+        let asJSON = [
+            try await node.admin("registrations", "list", "--json"),
+            try await node.admin("registrations", "show", node.bob.publicKey, "--json", "--reveal", identified: true),
+            try await node.client(daemon, "query", "--registrant", node.bob.publicKey, "--json"),
+        ]
         let removed = try await node.admin("registrations", "remove", node.bob.publicKey)
         let queried = try await node.query(daemon)
-        for ended in [list, show, removed, queried, notified] {
+        for ended in [list, show, removed, queried, notified] + asJSON {
             #expect(ended.status == 0)
             #expect(Self.isPlain(ended.output), "\(ended.output)")
         }

@@ -53,6 +53,19 @@ struct OutputTests {
         #expect(Output.printable(text) == expected)
     }
 
+    @Test func controlCharactersAreEscapedInJSON() throws {
+        let texts = ["a\u{9B}2J\u{7F}", "\u{202E}desrever\u{2066}\u{2028}\u{FEFF}", "\u{E0001}tag", "plain, ünïcode 🙂 \"\\\u{1B}\n"]
+        let json = try printed { try Output.json(texts) }
+        #expect(json.contains(#"a\u009b2J\u007f"#) && json.contains(#"\udb40\udc01tag"#) && json.contains("plain, ünïcode 🙂"))
+        for character in json.unicodeScalars where character != "\n" {
+            #expect(![.control, .format, .lineSeparator].contains(character.properties.generalCategory), "\(json)")
+        }
+        #expect(try JSONDecoder().decode([String].self, from: Data(json.utf8)) == texts)
+        let line = LineLogHandler.line([("message", texts[0])], fields: [("reason", .string(texts[1]))], format: .json)
+        let members = try JSONDecoder().decode([String: String].self, from: Data(line.utf8))
+        #expect(members == ["message": texts[0], "reason": texts[1]] && line.utf8.allSatisfy { $0 < 0x7F })
+    }
+
     /// Text of clients, peers, files and databases must not reach the terminal as control characters.
     @Test func everyLineIsPrintable() {
         let hostile = "\u{1B}[31mred\n\u{9B}2J"

@@ -96,7 +96,7 @@ struct ClientEventLine: Encodable {
         guard !asJSON else {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            return String(decoding: try encoder.encode(self), as: UTF8.self)
+            return Output.printableJSON(try encoder.encode(self))
         }
         let fields: [(String, String?)] = [
             ("public-key", publicKey), ("server", server), ("registrant", registrant), ("installation", installation),

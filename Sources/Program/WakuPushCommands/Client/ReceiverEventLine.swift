@@ -61,7 +61,7 @@ enum ReceiverEventLine {
 
     private static func encoded(_ object: [String: Any]) -> String {
         let data = try? JSONSerialization.data(withJSONObject: object, options: [.sortedKeys, .withoutEscapingSlashes])
-        return String(decoding: data ?? Data(), as: UTF8.self)
+        return Output.printableJSON(data ?? Data())
     }
 
     func print(asJSON: Bool) {

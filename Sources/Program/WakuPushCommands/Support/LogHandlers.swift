@@ -53,7 +53,7 @@ struct LineLogHandler: LogHandler {
         switch format {
         case .text:
             Output.printable((head.map(\.value) + fields.map { "\($0.name)=\(quoted($0.value.description))" }).joined(separator: " "))
-        case .json: json(head.map { ($0.name, .string($0.value)) } + fields)
+        case .json: Output.printableJSON(json(head.map { ($0.name, .string($0.value)) } + fields).utf8)
         }
     }
 

@@ -21,7 +21,7 @@ package enum Output {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         encoder.dateEncodingStrategy = .iso8601
-        text(String(decoding: try encoder.encode(value), as: UTF8.self))
+        text(printableJSON(try encoder.encode(value)))
     }
 
     /// Prints columns as wide as their widest cell.
@@ -54,9 +54,25 @@ package enum Output {
 
     /// Escapes characters that could control a terminal or begin a new line.
     static func printable(_ text: String) -> String {
-        text.unicodeScalars.map { scalar in
+        escaped(text) { "\\u{\(String($0.value, radix: 16))}" }
+    }
+
+    /// JSON with the same characters escaped, as JSON escapes them: encoders leave those from U+007F as they are.
+    static func printableJSON(_ json: some Collection<UInt8>) -> String {
+        // Line breaks are outside of strings: encoders escape those within.
+        let lines = String(decoding: json, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.map { line in
+            escaped(line) { scalar in
+                String(scalar).utf16.map { "\\u" + String(0x10000 + Int($0), radix: 16).dropFirst() }.joined()
+            }
+        }.joined(separator: "\n")
+    }
+
+    private static func escaped(_ text: some StringProtocol, _ escape: (Unicode.Scalar) -> String) -> String {
+        if text.utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return String(text) }
+        return text.unicodeScalars.map { scalar in
             switch scalar.properties.generalCategory {
-            case .control, .format, .surrogate, .lineSeparator, .paragraphSeparator: "\\u{\(String(scalar.value, radix: 16))}"
+            case .control, .format, .surrogate, .lineSeparator, .paragraphSeparator: escape(scalar)
             default: String(scalar)
             }
         }.joined()
