@@ -159,8 +159,12 @@ struct Serve: ReportingCommand {
         for settings in settings { settings.check(failures) }
         checkDevices(failures)
         checkRelays(failures)
-        failures.check {
-            _ = try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
+        let relays = failures.check {
+            try attachment(of: configuration.identity, logger: Logger(label: "configuration") { _ in SwiftLogNoOpLogHandler() })
+        }
+        let nodeKey = peers.keyFile(in: data)
+        if relays?.usesNodeKey == true, !keys.isEmpty, FileManager.default.fileExists(atPath: nodeKey) {
+            failures.check("node-key") { _ = try NodeKeyFile.readOrCreate(nodeKey, besides: keys[0]) }
         }
         failures.check("dns") { try network.dnsClient() }
         let traces = traces.plan(failures)

@@ -74,6 +74,36 @@ struct ConfigurationFailureTests {
         #expect(lines.count == expected.count, "\(lines)")
     }
 
+    @Test func anUnusableNodeKeyIsReported() async throws {
+        let file = folder.path + "/node.key"
+        try write("nonsense", to: file)
+        let text = "node-key: \(file)\nlisten: /ip4/127.0.0.1/tcp/0"
+        chmod(file, 0o600)
+        let nonsense = try await check(text)
+        #expect(nonsense.status == 65 && lines(nonsense).first?.hasPrefix("f.yaml:1: node key file \(file) does not contain") == true)
+        chmod(file, 0o644)
+        let readable = try await check(text)
+        #expect(readable.status == 77 && lines(readable).first?.contains("is readable by others (mode 0644)") == true)
+        // Without libp2p it is not read.
+        #expect(try await check("node-key: \(file)\nrelay: http://127.0.0.1:8645").status == 0)
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/other.key"))
+    }
+
+    @Test func secretHeadersThatOthersCanReadAreWarnedOf() async throws {
+        let header = "Authorization: Bearer 1a2b"
+        let given = try await check("gorush: https://gorush.example", "--gorush-header", header)
+        #expect(lines(given).contains { $0.hasPrefix("warning: all users of this machine can see --gorush-header") }, "\(given.errors)")
+        try write("gorush-header: ['\(header)']", to: path)
+        for (mode, isWarned) in [(0o644, true), (0o640, false), (0o600, false)] {
+            chmod(path, mode_t(mode))
+            let ended = try await run(["config", "check", "--config", path, "--identity", key.path])
+            #expect(ended.status == 0)
+            #expect(lines(ended).contains { $0.contains("f.yaml:1: all users of this machine can read") } == isWarned, "\(ended.errors)")
+        }
+        let environment = try await check("gorush: https://gorush.example", environment: ["WAKU_PUSH_GORUSH_HEADER": header])
+        #expect(lines(environment).allSatisfy { !$0.contains("all users") })
+    }
+
     @Test func theSameErrorAtTwoPlacesIsReportedTwice() async throws {
         let ended = try await check(
             """

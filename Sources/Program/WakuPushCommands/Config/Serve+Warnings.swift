@@ -54,6 +54,20 @@ extension Serve {
         for (path, place) in secretFiles(plan) where PrivateFile.isReadableByOthers(path) {
             warn(place, "secret file \(path) is readable by others: chmod 600 \(path)")
         }
+        for settings in plan.gorush where !settings.headers.isEmpty {
+            guard let place = settings.place(of: .headers) else {
+                warn(
+                    nil,
+                    "all users of this machine can see --gorush-header on the command line: if it is secret, put it into the configuration file"
+                )
+                continue
+            }
+            if let file = Environment.file?.path, place.hasPrefix("\(file):"), PrivateFile.isReadableByAll(file) {
+                warn(
+                    place,
+                    "all users of this machine can read \(file): if the header is secret, permit only the daemon's user to read the file")
+            }
+        }
     }
 
     /// Files with secrets for gorush, and where each is named.

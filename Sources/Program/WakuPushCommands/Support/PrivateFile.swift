@@ -52,6 +52,12 @@ struct PrivateFile {
         return stat(path, &status) == 0 && isReadableByOthers(status)
     }
 
+    /// Not only by the owner and a group. false if there is no such file.
+    static func isReadableByAll(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IROTH != 0
+    }
+
     private static func isReadableByOthers(_ status: stat) -> Bool {
         // systemd provides credentials as files owned by root that this user's group may read.
         let isCredential = status.st_uid == 0 && geteuid() != 0

@@ -69,6 +69,9 @@ final class RelayAttachment {
         loopback.map { [LoopbackService(server: $0.server, logger: logger)] } ?? []
     }
 
+    /// Whether a libp2p host runs, which needs the node key.
+    var usesNodeKey: Bool { targets.hasPeers || !listenAddresses.isEmpty }
+
     /// The relays, starting with the ones that report the progress of a publication.
     func relay(_ needs: RelayNeeds) throws -> any Relay {
         let client = CurlClient()
