@@ -87,6 +87,8 @@ package protocol ClusterMembership: Sendable {
 
     /// Why the node is not a member with a valid lease; nil while it is.
     var failure: String? { get }
+    /// Why this node can't find the notifications of its devices in the database; nil while it can.
+    var outboxFailure: String? { get }
     /// Settings that must be the same at all nodes and differ, one line each.
     var conflicts: [String] { get }
     /// Whether another node has another value of a setting, by the option's name: the nodes may be restarted one after the other with a new value.

@@ -2,7 +2,7 @@
 package struct ClusterStatus: Codable, Hashable, Sendable {
     package struct Node: Codable, Hashable, Sendable {
         package let name: String
-        /// `live`; `draining`, when it hands its partitions over; or `clock off`, when it does so because its clock is wrong.
+        /// `live`; `draining`, when it hands its partitions over; or why it does so: `clock off`, `store failing`.
         package let state: String
         /// Whether it is the node that reports this.
         package let isSelf: Bool

@@ -45,6 +45,7 @@ package struct SoleMembership: ClusterMembership {
     package func replaceSettings(_ settings: [String: String]) {}
 
     package var failure: String? { nil }
+    package var outboxFailure: String? { nil }
     package var conflicts: [String] { [] }
     package func isDisputed(_ setting: String) -> Bool { false }
     package var nodeCount: Int { 1 }

@@ -45,8 +45,8 @@ package struct ClusterMember: Sendable {
     package private(set) var view: ClusterView?
     /// Whether the node hands over all its partitions, announced in the next heartbeat.
     package var isDraining = false
-    /// Whether it does so because its clock is wrong: see ``LeaseRow/stateName``.
-    package var isClockWrong = false
+    /// Why it does so, if it was not told to: see ``LeaseRow/stateName``.
+    package var trouble: LeaseRow.Trouble?
     /// ``LeaseRow/offersKeys``, announced in the next heartbeat.
     package var offersKeys = false
     /// ``LeaseRow/settings``. Announced in the next heartbeat.
@@ -87,7 +87,7 @@ package struct ClusterMember: Sendable {
             node: id, state: isDraining ? .draining : .live, name: name,
             hashingVersion: configuration.hashingRules.last?.version ?? HashingRules.first.version,
             gorushTimeout: configuration.gorushTimeout, offersKeys: offersKeys,
-            settings: isClockWrong ? (settings ?? [:]).merging(LeaseRow.wrongClock) { $1 } : settings)
+            settings: trouble.map { (settings ?? [:]).merging($0.settings) { $1 } } ?? settings)
         // Only a node that is in touch with the database judges others.
         guard let view, lease.isValid(at: now) else {
             return Heartbeat(lease: row, isFirst: lease.state == .pending, ends: [], releases: releases(at: now), takes: [])

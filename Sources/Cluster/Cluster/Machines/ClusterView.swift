@@ -32,16 +32,27 @@ package struct LeaseRow: Hashable, Sendable {
 }
 
 extension LeaseRow {
-    /// Among the ``settings`` of a node whose clock is wrong. Not a state of its own, which other releases could not read; others lack it, so it is
-    /// no conflict.
-    static let wrongClock = ["clock": "off"]
+    /// Why a node drains that was not told to. The raw value is its state for operators.
+    package enum Trouble: String, CaseIterable, Sendable {
+        case wrongClock = "clock off"
+        /// It can't do its work, although its heartbeats are committed: see ``StoreTrouble``.
+        case failingStore = "store failing"
+
+        /// Among the ``settings`` of such a node. Not a state of its own, which other releases could not read; others lack it, so it is no conflict.
+        var settings: [String: String] {
+            switch self {
+            case .wrongClock: ["clock": "off"]
+            case .failingStore: ["store": "failing"]
+            }
+        }
+    }
 
     /// The state for operators.
     package var stateName: String { Self.stateName(state, settings) }
 
     static func stateName(_ state: State, _ settings: [String: String]?) -> String {
-        let isClockWrong = wrongClock.allSatisfy { settings?[$0.key] == $0.value }
-        return state == .draining && isClockWrong ? "clock off" : state.rawValue
+        let trouble = Trouble.allCases.first { $0.settings.allSatisfy { settings?[$0.key] == $0.value } }
+        return state == .draining ? trouble?.rawValue ?? state.rawValue : state.rawValue
     }
 }
 

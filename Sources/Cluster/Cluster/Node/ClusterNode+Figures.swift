@@ -17,6 +17,8 @@ extension ClusterNode {
         }
     }
 
+    package var outboxFailure: String? { state.withLock(\.outboxFailure).map { "the outbox can't be read: \($0)" } }
+
     /// The number of device partitions for which this node posts notifications.
     package var share: Int {
         state.withLock { state in

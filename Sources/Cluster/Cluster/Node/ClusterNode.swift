@@ -92,7 +92,7 @@ package final class ClusterNode: ClusterMembership {
         // Compared before the first heartbeat, so that a node with a wrong clock starts without a share.
         let isClockWrong = clockCompared(Self.difference(toSecond: time, from: asked, until: received))
         var member = ClusterMember(first, name: configuration.name, configuration: configuration.times, at: .now)
-        (member.isDraining, member.isClockWrong) = (isClockWrong, isClockWrong)
+        (member.isDraining, member.trouble) = (isClockWrong, isClockWrong ? .wrongClock : nil)
         member.settings = configuration.settings
         state = Mutex(
             ClusterState(

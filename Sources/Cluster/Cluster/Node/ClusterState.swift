@@ -26,6 +26,9 @@ struct ClusterState: Sendable {
     /// Whether the operator requested the drain.
     var isDrainRequested = false
     var isClockWrong = false
+    var storeTrouble = StoreTrouble()
+    /// Why the last scan of the outbox failed; nil if it did not.
+    var outboxFailure: String?
     /// Why the last heartbeat was not committed; nil if it was, or before the first one has ended.
     var heartbeatFailure: String?
     /// See `ClusterConflicts`.
@@ -44,9 +47,10 @@ struct ClusterState: Sendable {
     /// Counts the changes of ``keys``.
     var keyGeneration = 0
 
-    /// Hands over this node's share while it stops, is drained, or has a wrong clock. Without another node to take it, the share stays.
+    /// Hands over this node's share while it stops, is drained, has a wrong clock or a store that fails. Without another node to take it, the share
+    /// stays.
     mutating func updateDraining() {
-        member.isDraining = isLeaving || isDrainRequested || isClockWrong
-        member.isClockWrong = isClockWrong
+        member.trouble = isClockWrong ? .wrongClock : storeTrouble.isLasting ? .failingStore : nil
+        member.isDraining = isLeaving || isDrainRequested || member.trouble != nil
     }
 }

@@ -51,16 +51,18 @@ struct DeliverySharing: Sendable {
     ///
     /// - Returns: the number of deliveries in the outbox for this node's devices.
     private func scan(_ partitions: Set<PartitionNumber>) async -> Int {
-        let own = node.state.withLock { state in
+        let (own, failed) = node.state.withLock { state in
             let now = Instant.now
-            return partitions.filter { state.member.mark(in: $0, at: now) != nil }
+            return (partitions.filter { state.member.mark(in: $0, at: now) != nil }, state.outboxFailure != nil)
         }
-        guard !own.isEmpty else { return 0 }
+        // After a failure a node that has handed its partitions over reads too, to learn whether it can again.
+        guard !own.isEmpty || failed else { return 0 }
         let found = await node.onThread(node.deliveryThread) { database throws(StoreError) in
             try database.ids(of: DeliveryStorage.outboxTable, by: DeliveryStorage.deviceColumn, in: own.sorted())
         }
         do throws(StoreError) {
             let ids = try found.get()
+            node.state.withLock { $0.outboxFailure = nil }
             let unknown = delivery.unknown(among: ids)
             for start in stride(from: 0, to: unknown.count, by: Self.scanChunk) {
                 let chunk = Array(unknown[start..<min(start + Self.scanChunk, unknown.count)])
@@ -76,6 +78,7 @@ struct DeliverySharing: Sendable {
             }
             return ids.count
         } catch {
+            node.state.withLock { $0.outboxFailure = error.message }
             node.errors.log("failed to read the outbox", reason: error.message)
             return 0
         }

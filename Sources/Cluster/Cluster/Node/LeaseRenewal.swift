@@ -19,13 +19,18 @@ struct LeaseRenewal: Sendable {
                 let result = await node.onThread(node.heartbeatThread) { database throws(StoreError) in
                     try database.heartbeat(heartbeat)
                 }
+                let storeFailure = node.store.failure
                 let changes = node.state.withLock { state in
                     switch result {
                     case .success(let view):
                         state.heartbeatFailure = nil
+                        state.storeTrouble.heartbeatCommitted(
+                            storeFails: storeFailure != nil || state.outboxFailure != nil, lease: node.configuration.times.lease, at: .now)
+                        state.updateDraining()
                         return state.member.heartbeatCommitted(view, at: .now)
                     case .failure(let error):
                         state.heartbeatFailure = error.message
+                        state.storeTrouble.heartbeatFailed()
                         state.member.heartbeatFailed(at: .now)
                         return []
                     }
@@ -126,7 +131,7 @@ struct LeaseRenewal: Sendable {
         let former = state.member
         defer {
             (state.member.isDraining, state.member.offersKeys) = (former.isDraining, former.offersKeys)
-            (state.member.isClockWrong, state.member.settings) = (former.isClockWrong, former.settings)
+            (state.member.trouble, state.member.settings) = (former.trouble, former.settings)
         }
         state.member = ClusterMember(
             NodeID(rawValue: .random(in: 0 ... .max)), name: node.configuration.name, configuration: node.configuration.times, at: .now)

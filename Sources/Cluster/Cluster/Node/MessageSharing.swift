@@ -41,6 +41,7 @@ struct MessageSharing: Sendable {
     private func write(_ row: FinishedLog.Row) async {
         let result = await node.onThread(node.messageThread) { database throws(StoreError) in try database.write(row) }
         let isCommitted = (try? result.get()) != nil
+        noteFailure(result)
         node.state.withLock { $0.share.log.wrote(isCommitted: isCommitted, at: .now) }
         node.messageWakeUp.signal()
     }
@@ -109,7 +110,10 @@ struct MessageSharing: Sendable {
             let result = await node.onThread(node.messageThread) { [first = node.first] database throws(StoreError) in
                 try database.finishedRows(after: known, except: first)
             }
-            guard case .success(let rows) = result else { return false }
+            guard case .success(let rows) = result else {
+                noteFailure(result)
+                return false
+            }
             node.state.withLock { state in
                 for row in rows {
                     state.share.finishedElsewhere(row.prefixes)
@@ -133,12 +137,18 @@ struct MessageSharing: Sendable {
         let result = await node.onThread(node.messageThread) { database throws(StoreError) in
             try database.claims(wanted)
         }
+        noteFailure(result)
         return node.state.withLock { state in
             switch result {
             case .success(let claims): state.share.claimsRead(claims, at: .now)
             case .failure: state.share.readFailed(at: .now)
             }
         }
+    }
+
+    /// Without these reads and writes a node takes over no message, while its store and its lease may work.
+    private func noteFailure<Success>(_ result: Result<Success, StoreError>) {
+        if case .failure(let error) = result { node.errors.log("failed to share messages with other nodes", reason: error.message) }
     }
 
     /// - Returns: how to handle the message now.

@@ -44,16 +44,16 @@ import Testing
         #expect(find(lease(1, "a", nil), lease(2, "b", settings)) == [])
     }
 
-    /// Its own settings stay comparable, and only the node that is off has the mark.
-    @Test func aNodeWhoseClockIsWrongSaysSo() throws {
+    /// Its own settings stay comparable, and only the node in trouble has the mark.
+    @Test(arguments: LeaseRow.Trouble.allCases) func aNodeInTroubleSaysSo(trouble: LeaseRow.Trouble) throws {
         var member = ClusterMember(.number(2), name: "b", configuration: ClusterConfiguration(), at: Instant(sinceEpoch: .zero))
-        (member.settings, member.isDraining, member.isClockWrong) = (settings, true, true)
+        (member.settings, member.isDraining, member.trouble) = (settings, true, trouble)
         let heartbeat = member.heartbeat(at: Instant(sinceEpoch: .zero))
         let row = try #require(heartbeat).lease
-        #expect(row.state == .draining && row.stateName == "clock off")
+        #expect(row.state == .draining && row.stateName == trouble.rawValue)
         #expect(lease(3, "c", settings, .draining).stateName == "draining")
         #expect(find(lease(1, "a", settings), row) == [])
-        #expect(find(lease(1, "a", settings.merging(LeaseRow.wrongClock) { $1 }), lease(3, "c", settings), row) == [])
+        #expect(find(lease(1, "a", settings.merging(trouble.settings) { $1 }), lease(3, "c", settings), row) == [])
         #expect(find(lease(1, "a", ["--max-request-age": "1 s"]), row) == ["--max-request-age is 1 s here and 600 s at b"])
     }
 

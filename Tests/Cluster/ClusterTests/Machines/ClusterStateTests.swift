@@ -21,13 +21,17 @@ import Testing
         return state
     }
 
-    @Test(arguments: 0..<3) func nodeDrainsForEachReason(reason: Int) {
+    @Test(arguments: 0..<4) func nodeDrainsForEachReason(reason: Int) {
         var state = state()
         for isOn in [true, false] {
             switch reason {
             case 0: state.isLeaving = isOn
             case 1: state.isDrainRequested = isOn
-            default: state.isClockWrong = isOn
+            case 2: state.isClockWrong = isOn
+            default:
+                for time in [0, 10_000] as [Milliseconds] {
+                    state.storeTrouble.heartbeatCommitted(storeFails: isOn, lease: .seconds(5), at: .at(time))
+                }
             }
             state.updateDraining()
             #expect(state.member.isDraining == isOn)
