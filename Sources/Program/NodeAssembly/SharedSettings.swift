@@ -7,6 +7,7 @@ import SessionServer
 import StatusProtocol
 import StatusRules
 import StatusServer
+import Waku
 import WakuCrypto
 
 /// The options that must have the same value on all nodes of a cluster, by name. Nodes compare them.
@@ -26,11 +27,12 @@ enum SharedSettings {
 }
 
 extension ServerConfiguration {
-    /// The options that decide which notifications a node can post. A difference delays notifications: a node that has no endpoint for a device of
-    /// its partitions keeps them. Of Session's onion key it is the beginning of the public key: a node with another key refuses the requests that clients
-    /// encrypt.
+    /// The options that decide which messages a node receives, and which notifications it can post. A difference delays both: other nodes wait for a
+    /// node to which a message is assigned, and a node that has no endpoint for a device of its partitions keeps its notifications. Of Session's onion
+    /// key it is the beginning of the public key: a node with another key refuses the requests that clients encrypt.
     package func sharedEndpoints(_ gorush: [EndpointRule]) -> [String: String] {
         var shared = [
+            "--pubsub-topic": node.pubsubTopics.map(\.rawValue).sorted().joined(separator: ", "),
             "--gorush": EndpointRule.summary(gorush), "--web-push": node.webPush.map { Limits.summary(Set($0.keys.map(\.bytes))) } ?? "off",
             "--status-v0.1": statusV01 == nil ? "off" : "on", "--session-http": session == nil ? "off" : "on",
         ]

@@ -279,6 +279,7 @@ struct Serve: ReportingCommand {
         }
         let endpoints = posted.isEmpty ? [GorushEndpoint.none] : posted
         let server = try Server(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
+        if let id = attachment.peerID { server.node.cluster.replaceSettings([ClusterConflicts.nodeKey: "\(id)"]) }
         try await attachment.listen()
         let reloading = ReloadService(server: server, plan: plan, gorush: posters, level: level, logger: logger)
         let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())

@@ -56,6 +56,20 @@ struct PostgreSQLStoreTests {
         #expect(stranger.failure?.contains("another identity") == true, "\(stranger.errors)")
     }
 
+    /// As after a copy of the data folder: a Waku node to which both are connected disconnects one of them.
+    @Test func nodesWithACopiedNodeKeyAreNamed() async throws {
+        let store = try await PostgreSQLServer.shared().makeDatabase()
+        let one = try await Daemon.start(standard(store, data: "one") + ["--cluster", "one"])
+        try FileManager.default.createDirectory(atPath: folder.path + "/two", withIntermediateDirectories: false)
+        try FileManager.default.copyItem(atPath: folder.path + "/one/node.key", toPath: folder.path + "/two/node.key")
+        let two = try await Daemon.start(standard(store, data: "two") + ["--cluster", "two"])
+        try await eventually {
+            two.process.errors.contains("--node-key is that of one too") && one.process.errors.contains("--node-key is that of two too")
+        }
+        #expect(await two.stop().status == 0)
+        #expect(await one.stop().status == 0)
+    }
+
     @Test func aPasswordOnTheCommandLineIsRefused() async throws {
         let ended = try await serve(standard("postgresql://push:hunter2@127.0.0.1/push"))
         #expect(ended.status == 64)

@@ -27,6 +27,7 @@ struct SessionSettingsTests {
         let (first, other, none) = (try settings(onionKey: 7), try settings(onionKey: 8), try settings(onionKey: nil))
         #expect(try settings(onionKey: 7) == first)
         #expect(Set(first.filter { other[$0.key] != $0.value }.keys) == ["--session-onion-key"])
+        #expect(none["--pubsub-topic"] == "/waku/2/rs/16/32")
         #expect(none["--session-onion-key"] == nil && none["--session-http"] == "off")
     }
 }

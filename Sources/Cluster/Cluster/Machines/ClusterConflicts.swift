@@ -1,5 +1,8 @@
-/// Conflicts among live nodes: duplicate names, and different values of options that must be equal.
+/// Conflicts among live nodes: duplicate names and keys, and different values of options that must be equal.
 package enum ClusterConflicts {
+    /// A setting that must differ: the node's peer id, whose key is in a file of the data folder. Two nodes with one key disconnect each other.
+    package static let nodeKey = "--node-key"
+
     /// - Parameters:
     ///   - view: of the node's last committed heartbeat.
     ///   - own: the node that compares.
@@ -15,8 +18,15 @@ package enum ClusterConflicts {
         guard let settings = lease.settings else { return conflicts }
         for (option, value) in settings.sorted(by: { $0.key < $1.key }) {
             // A release that does not know an option omits it.
-            for other in others where other.settings?[option].map({ $0 != value }) == true {
-                conflicts.append("\(option) is \(value) here and \(other.settings?[option] ?? "") at \(other.name)")
+            let values = Dictionary(grouping: others.filter { $0.settings?[option] != nil }) { $0.settings?[option] ?? "" }
+            func names(_ value: String) -> String { (values[value] ?? []).map(\.name).joined(separator: ", ") }
+            if option == nodeKey {
+                guard values[value] != nil else { continue }
+                conflicts.append("\(option) is that of \(names(value)) too, so that relays disconnect one of them: delete the file of one")
+            } else {
+                for theirs in values.keys.sorted() where theirs != value {
+                    conflicts.append("\(option) is \(value) here and \(theirs) at \(names(theirs))")
+                }
             }
         }
         return conflicts
@@ -26,7 +36,8 @@ package enum ClusterConflicts {
     package static func settings(in view: ClusterView, of own: NodeID) -> Set<String> {
         let live = view.leases.filter { $0.state != .ended }
         let settings = live.first { $0.node == own }?.settings ?? [:]
-        return Set(settings.filter { option, value in live.contains { $0.settings?[option].map { $0 != value } == true } }.keys)
+        let shared = settings.filter { $0.key != nodeKey }
+        return Set(shared.filter { option, value in live.contains { $0.settings?[option].map { $0 != value } == true } }.keys)
     }
 }
 

@@ -62,7 +62,7 @@ package enum NodeChecks {
             ? nil
             : Finding(
                 "nodes", .warn, conflicts.joined(separator: "; "),
-                remedy: "start all nodes with the same options, and each with its own name")
+                remedy: "start all nodes with the same options, and each with its own name and node key")
     }
 
     /// - Parameters:

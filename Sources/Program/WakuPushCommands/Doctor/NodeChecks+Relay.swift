@@ -49,7 +49,7 @@ extension NodeChecks {
         case .missing:
             Finding(
                 "relay", .fail, "\(address): not connected",
-                remedy: "check that the node runs and listens there, with this peer id and on this cluster")
+                remedy: "check that it runs there, with this peer id and on this cluster, and that no other program has this node.key")
         case .connected(0):
             Finding(
                 "relay", .warn, "\(address): connected, but in no mesh",

@@ -24,6 +24,8 @@ final class RelayAttachment {
     private let nodeKey: () throws(CommandFailure) -> NodeKey
     private let logger: Logger
     private var gossip: P2PRelay?
+    /// The id by which peers know this node, once it has a relay over libp2p.
+    private(set) var peerID: PeerID?
 
     /// - Parameters:
     ///   - names: URLs, multiaddrs, or `loopback`; empty means `loopback`, unless there is a fleet. nil: no relay.
@@ -119,7 +121,7 @@ final class RelayAttachment {
 
     private func gossip(_ configuration: P2PRelay.Configuration) -> P2PRelay {
         let relay = P2PRelay(configuration: configuration, logger: logger)
-        gossip = relay
+        (gossip, peerID) = (relay, configuration.key.peerID)
         return relay
     }
 

@@ -23,6 +23,13 @@ import Testing
                 == ["--limit queries is off here and 5/s at b"])
     }
 
+    @Test func nodesWithTheSameOtherValueShareALine() {
+        func other(_ number: UInt64, _ name: String, _ limit: String) -> LeaseRow { lease(number, name, ["--limit queries": limit]) }
+        #expect(
+            find(lease(1, "a", settings), other(2, "c", "5/s"), other(3, "b", "5/s"), other(4, "d", "6/s"), other(5, "e", "off"))
+                == ["--limit queries is off here and 5/s at b, c", "--limit queries is off here and 6/s at d"])
+    }
+
     @Test func disputedSettingsAreThoseThatALiveNodeHasOtherwise() {
         let other = ["--limit queries": "5/s", "--max-request-age": "600 s", "--new": "on"]
         func disputed(_ state: LeaseRow.State) -> Set<String> {
@@ -36,6 +43,18 @@ import Testing
     @Test func twoLiveNodesOfOneNameAreNamed() {
         #expect(find(lease(1, "a", settings), lease(2, "a", settings)).count == 1)
         #expect(find(lease(1, "a", settings), lease(2, "a", settings, .ended)) == [])
+    }
+
+    /// As after the data folder of one was copied for the other.
+    @Test func twoLiveNodesWithOneKeyAreNamed() throws {
+        let nodes = ["16U1", "16U1", "16U2"].enumerated().map { number, key in
+            lease(UInt64(number) + 1, "node-\(number)", settings.merging([ClusterConflicts.nodeKey: key]) { $1 })
+        }
+        #expect(find(nodes[0], nodes[2]) == [])
+        let conflicts = find(nodes[0], nodes[1], nodes[2])
+        #expect(conflicts.count == 1)
+        #expect(try #require(conflicts.first).hasPrefix("--node-key is that of node-1 too"))
+        #expect(ClusterConflicts.settings(in: ClusterView(isMember: true, leases: nodes, partitions: []), of: .number(1)).isEmpty)
     }
 
     /// Of an earlier or a later release.
