@@ -160,7 +160,7 @@ struct LimitsTests {
         // Not as a repetition, which the limit would admit.
         #expect(isRefused(contents[0], isRetry: true))
         #expect(!isRefused(contents[0]))
-        // What another key signed is no repetition.
+        // The same bytes, signed by another key, are no repetition.
         #expect(!gate.refuses { $0.message(from: other, isRepetition: $0.isRepetition(of: SignedContent([1], by: other)), at: now) })
     }
 

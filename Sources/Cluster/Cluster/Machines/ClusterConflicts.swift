@@ -1,6 +1,6 @@
 /// Conflicts among live nodes: duplicate names and keys, and different values of options that must be equal.
 package enum ClusterConflicts {
-    /// A setting that must differ: the node's peer id, whose key is in a file of the data folder. Two nodes with one key disconnect each other.
+    /// A setting that must differ: the peer id of the node, from the key in its data folder. Relays disconnect one of two nodes with the same key.
     package static let nodeKey = "--node-key"
 
     /// - Parameters:

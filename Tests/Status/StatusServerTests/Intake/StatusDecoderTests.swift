@@ -145,7 +145,7 @@ struct StatusDecoderTests {
     func repetitions(limit: String) throws {
         let decoder = try decoder(limit)
         #expect(try sender(in: message(envelope, signedBy: .generate()), by: decoder) == Self.client.identity.publicKey)
-        // The registration in further messages, and what the client signed for another purpose in an envelope of another type.
+        // The registration in further messages, and another signed message of the client in the envelope of a registration.
         let other = MetadataEnvelope.encode(.registration, payload: [1, 2, 3], signedBy: Self.client.identity).bytes
         let drops = (0..<20).flatMap { _ in [envelope, other].map { drop(of: message($0, signedBy: .generate()), by: decoder) } }
         #expect(drops.count { $0 == .droppedLimited } > 10)
