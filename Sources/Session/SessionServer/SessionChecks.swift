@@ -30,9 +30,13 @@ package enum SessionChecks {
         guard figures.reachableSwarms < figures.knownSwarms else { return Finding("session swarms", .ok, text) }
         let missed = figures.subscriptions - figures.monitoredSubscriptions
         guard missed > 0 else { return Finding("session swarms", .ok, "\(text), including those of all subscriptions") }
+        let remedy =
+            figures.connectionLimit.map {
+                "raise the limit of open files (LimitNOFILE= of systemd, ulimit -n): it allows connections to \($0) of \(figures.knownServers) storage servers"
+            } ?? "it tries again within 2 minutes; check that this machine may connect to storage servers"
         return Finding(
             "session swarms", .warn, "\(text): \(missed) \(missed == 1 ? "subscription is" : "subscriptions are") not monitored",
-            remedy: "it tries again within 2 minutes; check that this machine may connect to storage servers")
+            remedy: remedy)
     }
 
     /// nil if the list comes from a file.

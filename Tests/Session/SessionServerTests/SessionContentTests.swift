@@ -174,4 +174,17 @@ struct SessionChecksTests {
         #expect(verdicts { $0.isOxendConnected = false }["session oxend"] == .warn)
         #expect(verdicts({ _ in }, unserved: [.huawei])["session services"] == .warn)
     }
+
+    @Test func theRemedyForUnreachableSwarmsNamesTheLimitOfOpenFilesOnlyIfThatIsTheCause() throws {
+        var figures = SubscriptionMonitor.Figures()
+        (figures.knownServers, figures.connectedServers, figures.knownSwarms, figures.reachableSwarms) = (10, 3, 5, 2)
+        figures.subscriptions = 1
+        func remedy() throws -> String {
+            let findings = SessionChecks.findings(figures, unserved: [], isListening: true)
+            return try #require(findings.first { $0.check == "session swarms" }?.remedy)
+        }
+        #expect(try remedy().contains("may connect to storage servers"))
+        figures.connectionLimit = 3
+        #expect(try remedy().hasSuffix("it allows connections to 3 of 10 storage servers"))
+    }
 }

@@ -17,6 +17,8 @@ extension SwarmMonitor {
         package var refusals = 0
         /// When the current map of servers was received; nil if there is none yet.
         package var mapReceivedAt: Instant?
+        /// How many connections the limit of open files allows; nil if that is enough for all servers.
+        package var connectionLimit: Int?
         /// nil if the map comes from a file.
         package var isOxendConnected: Bool?
 

@@ -8,6 +8,7 @@ extension SubscriptionMonitor {
         let current = state.withLockIfAvailable { state in
             var figures = state.monitor.figures
             figures.mapReceivedAt = state.mapReceivedAt
+            figures.connectionLimit = connectionLimit(for: figures.knownServers)
             return figures
         }
         return lastFigures.withLock { last in
@@ -15,5 +16,11 @@ extension SubscriptionMonitor {
             last.isOxendConnected = oxend?.isConnected
             return last
         }
+    }
+
+    /// See ``SwarmMonitor/Figures/connectionLimit``.
+    func connectionLimit(for servers: Int) -> Int? {
+        let limit = configuration.connections.maximumConnections
+        return servers > limit ? limit : nil
     }
 }

@@ -65,10 +65,10 @@ extension SubscriptionMonitor {
                         "servers": .stringConvertible(figures.knownServers), "swarms": .stringConvertible(figures.knownSwarms),
                         "left_out": .stringConvertible(list.leftOutCount),
                     ])
-                if figures.knownServers > configuration.connections.maximumConnections {
+                if let limit = connectionLimit(for: figures.knownServers) {
                     logger.warning(
                         "open file limit too low for connections to all storage servers",
-                        metadata: ["connections": .stringConvertible(configuration.connections.maximumConnections)])
+                        metadata: ["connections": .stringConvertible(limit)])
                 }
             }
         }

@@ -38,6 +38,14 @@ struct SubscriptionMonitorTests {
         try await test.stop()
     }
 
+    @Test func figuresTellWhenTheLimitOfOpenFilesAllowsTooFewConnections() async throws {
+        let test = try await MonitoredNetwork(swarms: swarms, { $0.connections.maximumConnections = 2 })
+        try await test.connected(2)
+        try await eventually { test.monitor.figures.knownServers == 3 }
+        #expect(test.monitor.figures.connectionLimit == 2 && test.monitor.connectionLimit(for: 2) == nil)
+        try await test.stop()
+    }
+
     @Test func subscriptionsOfAMomentAreAskedTogether() async throws {
         let test = try await MonitoredNetwork(swarms: [1], { $0.gathering = .milliseconds(200) })
         try await test.connected(1)
