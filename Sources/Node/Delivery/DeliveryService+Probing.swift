@@ -3,7 +3,7 @@ import Core
 import NodeMetrics
 import Synchronization
 
-/// Health checks of gorush servers: before the first post, and when nothing waits that could show whether a server works again.
+/// Health checks of gorush servers: before the first post, when nothing waits that could show whether a server works again, and for its certificate.
 extension DeliveryService {
     /// So many failures in a row count, as for the circuit breaker: gorush may be starting at the same time.
     private static let failureLimit = 3
@@ -31,12 +31,18 @@ extension DeliveryService {
     }
 
     /// Closes a circuit breaker by a health check while nothing waits for the server. Otherwise the node would report the server as unavailable, or as
-    /// available, until the next notification.
+    /// available, until the next notification. Reads its certificate again, too.
     func probeWhileIdle(_ endpoint: Int) async {
         var failures = 1
+        var certificateRead = Instant.now
         while (try? await Task.sleep(for: Self.idlePause.delay(afterFailures: failures, jitter: .random(in: 0...1)))) != nil {
             guard table.withLock({ $0.isUnprobed(endpoint, now: steadyNow) }) else {
                 failures = 1
+                if gorush[endpoint].posting.certificateEnd != nil, Instant.now - certificateRead >= configuration.certificateInterval {
+                    certificateRead = .now
+                    // The next post shows whether the server works.
+                    _ = await gorush[endpoint].posting.healthFailure()
+                }
                 continue
             }
             let reason = await gorush[endpoint].posting.healthFailure()

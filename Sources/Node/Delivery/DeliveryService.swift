@@ -20,6 +20,9 @@ package final class DeliveryService: Sendable {
         /// With a share, how long after its row was read a device may be posted to: another node may acknowledge a new token while the marks are stored.
         /// Nodes whose database takes longer lose their leases.
         package var rowAge = Duration.seconds(5)
+        /// How often a health check reads a gorush's certificate again: otherwise a renewed one would be seen with the next notification only, and alerts
+        /// about the former one would go on until then.
+        package var certificateInterval = Duration.seconds(3600)
         /// Decrypts the ids in gorush's feedback; nil where no notification is posted in ``PayloadProfile/private``.
         package var ids: NotificationIDCipher?
         /// nil: the node does not post to Web Push services.
