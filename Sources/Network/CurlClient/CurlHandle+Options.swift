@@ -20,7 +20,12 @@ extension CurlHandle {
         try set(CURLOPT_USERAGENT, checked: configuration.userAgent)
         if let path = configuration.unixSocketPath { try set(CURLOPT_UNIX_SOCKET_PATH, checked: path) }
         waku_curl_set_tls_1_2(pointer)
-        if configuration.readsCertificates { set(CURLOPT_CERTINFO, 1) }
+        if configuration.readsCertificates {
+            set(CURLOPT_CERTINFO, 1)
+            // A resumed session has the certificate of the first one, and a connection in use would never see the server's next one.
+            set(CURLOPT_SSL_SESSIONID_CACHE, 0)
+            set(CURLOPT_MAXLIFETIME_CONN, 3600)
+        }
         if case .file(let path) = configuration.trust {
             try set(CURLOPT_CAINFO, checked: path)
             // Debian's libcurl additionally trusts a folder by default.

@@ -37,6 +37,19 @@ struct CurlClientTLSTests {
         }
     }
 
+    /// The server would not send the certificate, which may be another one than that of the session.
+    @Test(arguments: [false, true]) func aClientThatReadsCertificatesResumesNoSession(reads: Bool) async throws {
+        let server = try TLSServer()
+        defer { server.stop() }
+        var configuration = CurlConfiguration(trust: .file(path: server.authority))
+        configuration.readsCertificates = reads
+        let client = CurlClient(configuration: configuration)
+        var pages: [String] = []
+        for _ in 0..<2 { pages.append(String(decoding: try await client.send(longTimeoutRequest(url: server.url)).body, as: UTF8.self)) }
+        #expect(pages[0].contains("New, TLS"))
+        #expect(pages[1].contains(reads ? "New, TLS" : "Reused, TLS"), "\(pages[1])")
+    }
+
     @Test func theCertificateMustNameTheHost() async throws {
         let server = try TLSServer(host: "another.example")
         defer { server.stop() }
