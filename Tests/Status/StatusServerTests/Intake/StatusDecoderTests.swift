@@ -143,7 +143,7 @@ struct StatusDecoderTests {
 
     @Test("What others send again does not count for its signer", arguments: ["messages-by-sender=3/d", "registrations-by-sender=3/d"])
     func repetitions(limit: String) throws {
-        let decoder = try decoder(limit)
+        let (decoder, envelope) = (try decoder(limit), envelope)
         #expect(try sender(in: message(envelope, signedBy: .generate()), by: decoder) == Self.client.identity.publicKey)
         // The registration in further messages, and another signed message of the client in the envelope of a registration.
         let other = MetadataEnvelope.encode(.registration, payload: [1, 2, 3], signedBy: Self.client.identity).bytes
