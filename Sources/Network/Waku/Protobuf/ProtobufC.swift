@@ -11,7 +11,8 @@ package enum ProtobufC {
     private static let arenaByteCount = 4096
 
     /// Calls `body` with the decoded C message, which is freed afterwards: copy anything that must outlive the call. The counts of repeated fields must have been
-    /// checked by `ProtobufScan`.
+    /// checked by `ProtobufScan`, and a message in a field that is not repeated must occur once: libprotobuf-c merges each occurrence by a copy of the lists
+    /// of those before, so that time and memory would be the square of the message's size.
     package static func decode<M, R>(
         _ bytes: [UInt8], _ initialize: Initialize<M>, _ body: (UnsafeMutablePointer<M>) throws(ProtobufError) -> R
     ) throws(ProtobufError) -> R {

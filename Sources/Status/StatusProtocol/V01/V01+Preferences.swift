@@ -75,6 +75,7 @@ extension V01 {
 
             mutating func count(_ fields: ProtobufReader, in level: Level) throws(ProtobufError) {
                 var reader = fields
+                var hasFilters = false
                 while let field = try reader.next() {
                     switch (level, field.number) {
                     case (.preferences, 1): devices += 1
@@ -88,7 +89,11 @@ extension V01 {
                     guard case .content = field.value else { continue }
                     switch (level, field.number) {
                     case (.preferences, 1): try count(field.nested(in: reader), in: .device)
-                    case (.device, 4): try count(field.nested(in: reader), in: .filters)
+                    case (.device, 4):
+                        // libprotobuf-c merges a repetition by a copy of the lists so far.
+                        guard !hasFilters else { throw .tooMany }
+                        hasFilters = true
+                        try count(field.nested(in: reader), in: .filters)
                     default: break
                     }
                 }

@@ -92,11 +92,15 @@ extension V01 {
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             guard bytes.count <= Preferences.byteLimit + 1024 else { throw .tooMany }
             var reader = ProtobufReader(bytes, refusing: .groups)
-            var (count, counts) = (0, Preferences.FieldCounts())
+            var (count, hasPreferences, counts) = (0, false, Preferences.FieldCounts())
             while let field = try reader.next() {
                 count += 1
                 guard count <= 64 else { throw .tooMany }
-                if field.number == 4, case .content = field.value { try counts.count(field.nested(in: reader), in: .preferences) }
+                guard field.number == 4, case .content = field.value else { continue }
+                // libprotobuf-c merges a repetition by a copy of the lists so far.
+                guard !hasPreferences else { throw .tooMany }
+                hasPreferences = true
+                try counts.count(field.nested(in: reader), in: .preferences)
             }
             self = try ProtobufC.decode(bytes, protobuf__v01__registration_response__init) { message throws(ProtobufError) in
                 let message = message.pointee

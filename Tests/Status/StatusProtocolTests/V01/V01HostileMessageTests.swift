@@ -56,6 +56,17 @@ struct V01HostileMessageTests {
         #expect(throws: ProtobufError.tooMany) { try V01.Preferences(parsing: Array([[UInt8]](repeating: unknown, count: 300).joined())) }
     }
 
+    /// 375 KB of these would take 86 GB.
+    @Test func messagesThatWouldBeMergedAreRefused() throws {
+        func field(_ number: UInt8, _ content: [UInt8]) -> [UInt8] { [number << 3 | 2, UInt8(content.count)] + content }
+        let filters = field(4, field(2, []))
+        #expect(try V01.Preferences(parsing: field(1, filters) + field(1, filters)).devices.count == 2)
+        #expect(throws: ProtobufError.tooMany) { try V01.Preferences(parsing: field(1, filters + filters)) }
+        let answer = field(4, field(1, filters))
+        #expect(try V01.RegistrationResponse(parsing: answer).preferences?.devices.count == 1)
+        #expect(throws: ProtobufError.tooMany) { try V01.RegistrationResponse(parsing: answer + answer) }
+    }
+
     @Test("Queries and requests for more than 1,000 are refused")
     func limits() throws {
         let hash = V01.KeyHash(of: PrivateKey.generate().publicKey)
