@@ -101,7 +101,8 @@ final class CurlLoop {
         return true
     }
 
-    /// Resumes the caller of an active transfer with its result. Does nothing the second time.
+    /// Resumes the caller of an active transfer with its result. Does nothing the second time. After a failure whose body may not be sent again, libcurl's
+    /// handle can fail the next request with CURLE_SEND_FAIL_REWIND, also after a reset: it is not used again.
     ///
     /// - Returns: Whether the transfer was active.
     @discardableResult
@@ -110,7 +111,7 @@ final class CurlLoop {
         // Closes the connection of a transfer that is in progress.
         curl_multi_remove_handle(mailbox.multi, transfer.handle.pointer)
         transfer.handle.reset()
-        if idle.count < maximumIdleCount { idle.append(transfer.handle) }
+        if idle.count < maximumIdleCount, transfer.task.request.isRepeatable || (try? result.get()) != nil { idle.append(transfer.handle) }
         transfer.task.continuation.resume(returning: result)
         let origin = transfer.task.request.origin
         let left = activeCounts[origin, default: 1] - 1

@@ -93,7 +93,12 @@ final class CurlTransfer {
         if hasBusyAddress, result == CURLE_COULDNT_CONNECT {
             return .failure(HTTPError(.busyAddress, "too many new connections to this address"))
         }
-        guard result == CURLE_OK || isCut || hasUsableHead else { return .failure(HTTPError(result, detail: handle.detail)) }
+        guard result == CURLE_OK || isCut || hasUsableHead else {
+            let error = HTTPError(result, detail: handle.detail)
+            // After the end of a connection that was used before, libcurl connects again before it finds that the body can't be sent again.
+            let isSent = sentByteCount > 0 && [.resolve, .connect, .tls].contains(error.code)
+            return .failure(isSent ? HTTPError(.interrupted, "the connection ended before the answer") : error)
+        }
         return .success(makeResponse())
     }
 

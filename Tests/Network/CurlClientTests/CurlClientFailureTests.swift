@@ -1,5 +1,6 @@
 import CurlClient
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -93,6 +94,33 @@ struct CurlClientFailureTests {
         }
         #expect(server.requests.map(\.body) == (isRepeatable ? [[1], [2], [2]] : [[1], [2]]))
         #expect(server.requests[1].connection == 0)
+    }
+
+    private final class Stopper: Sendable {
+        let server = Mutex<RawHTTPServer?>(nil)
+    }
+
+    @Test("The end of a reused connection and of its server is not a failure to connect, and the next request succeeds")
+    func reusedConnectionEndsWithItsServer() async throws {
+        let stopper = Stopper()
+        let server = try RawHTTPServer { request in
+            guard request.body == [2] else { return .status(200) }
+            stopper.server.withLock { $0?.stop() }
+            return .last([])
+        }
+        stopper.server.withLock { $0 = server }
+        let next = try RawHTTPServer { _ in .status(200) }
+        defer { next.stop() }
+        let client = CurlClient(configuration: CurlConfiguration())
+        func request(_ server: RawHTTPServer, _ body: UInt8) -> HTTPRequest {
+            var request = longTimeoutRequest(url: server.url)
+            (request.method, request.isRepeatable, request.body) = ("POST", false, [body])
+            return request
+        }
+        #expect(try await client.send(request(server, 1)).status == 200)
+        #expect(try await failure(of: request(server, 2), client: client).code == .interrupted)
+        #expect(try await client.send(request(next, 3)).status == 200)
+        #expect(server.requests.map(\.body) == [[1], [2]] && next.requests.map(\.body) == [[3]])
     }
 
     @Test("A body of several reads arrives complete, also on a reused connection")
