@@ -46,12 +46,23 @@ struct DoctorExamination {
         for node in nodes { relays.append(await look(at: node, topics)) }
         relays += try await peers(relayNames, fleets: fleets, ofDaemon: daemon != nil)
         if relayNames.contains("loopback") || relays.isEmpty { relays.append(hasRelay ? .loopback : .none) }
-        let takesFeedback = try options.gorush.feedbackSecret() != nil
+        var unreadable: [Finding] = []
+        /// A file that can't be read does not keep doctor from the other checks: those of the package exist only while the service runs.
+        func readable<R>(_ standard: R, _ read: () async throws -> R) async throws -> R {
+            do {
+                return try await read()
+            } catch let failure as CommandFailure {
+                unreadable.append(Finding("configuration", .fail, failure.message))
+                return standard
+            }
+        }
+        let takesFeedback = try await readable(true) { try options.gorush.feedbackSecret() != nil }
+        let gorushes = try await readable([]) { try await self.gorushes(setup) }
         var facts = DoctorFacts(
             keyProblem: keyProblem, folder: folder(), space: DiskSpace(at: nearestFolder),
             files: daemon == nil ? OpenFiles.now() : nil,
             database: database, daemon: daemon, pubsubTopics: topics, relays: relays,
-            selfTest: await selfTest(daemon, identity: identity, nodes: nodes, topics: topics), gorushes: try await gorushes(setup),
+            selfTest: await selfTest(daemon, identity: identity, nodes: nodes, topics: topics), gorushes: gorushes,
             takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
         facts.hasDatabaseInDataFolder = try location(setup) == .dataFolder
         // Each attempt to connect to a database that does not answer takes its time limit.
@@ -62,6 +73,7 @@ struct DoctorExamination {
         facts.webPush = try await webPush(isDaemonRunning: daemon != nil)
         for protocolOptions in options.protocols.all { facts.protocols += await protocolOptions.findings(examination) }
         if daemon == nil { facts.obstacles = try await obstacles(database) }
+        facts.obstacles += unreadable.filter { finding in !facts.obstacles.contains { $0.text == finding.text } }
         facts.unserved = unserved(store, routing) + (daemon?.findings.filter { $0.check == NodeChecks.devicesCheck } ?? [])
         return facts
     }

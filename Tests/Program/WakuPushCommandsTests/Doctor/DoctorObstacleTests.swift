@@ -36,6 +36,11 @@ struct DoctorObstacleTests {
         ])
         let invalid = found.filter { $0.check == "configuration" }
         #expect(invalid.count == 2 && invalid.allSatisfy { $0.verdict == "fail" && $0.text.contains("/nonexistent") }, "\(invalid)")
+        let unreadable = try await findings([
+            "--identity", key.path, "--http", "127.0.0.1:0", "--feedback-secret-file", "/none/secret", "--gorush-token-file", "/none/token",
+        ])
+        let texts = unreadable.filter { $0.check == "configuration" && $0.verdict == "fail" }.map(\.text)
+        #expect(texts.count == 2 && texts.count { $0.contains("/none/secret") } == 1 && texts.count { $0.contains("/none/token") } == 1)
         // The missing identity is the finding on the key.
         #expect(found.count { $0.text.contains("--identity is missing") } == 1)
     }
