@@ -1,3 +1,4 @@
+import Core
 import Foundation
 
 /// Figures of this process from the system; nil where unavailable.
@@ -14,23 +15,29 @@ package struct ProcessFigures: Sendable {
     package static func now() -> ProcessFigures {
         var figures = ProcessFigures()
         let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
-        // The name in parentheses may contain anything. The fields after it have the numbers from 3 in proc(5).
-        let stat = text("/proc/self/stat").split(separator: ")").last?.split(separator: " ") ?? []
-        func field(_ number: Int) -> Double? { stat.indices.contains(number - 3) ? Double(stat[number - 3]) : nil }
-        if let user = field(14), let system = field(15) { figures.processorSeconds = (user + system) / ticks }
-        figures.virtualBytes = field(23)
-        figures.residentBytes = field(24).map { $0 * Double(sysconf(Int32(_SC_PAGESIZE))) }
-        let boot = text("/proc/stat").split(separator: "\n").first { $0.hasPrefix("btime ") }?.split(separator: " ").last.flatMap {
-            Double($0)
-        }
-        if let boot, let start = field(22) { figures.startTime = boot + start / ticks }
+        let stat = stat()
+        if let user = stat[14], let system = stat[15] { figures.processorSeconds = (user + system) / ticks }
+        figures.virtualBytes = stat[23]
+        figures.residentBytes = stat[24].map { $0 * Double(sysconf(Int32(_SC_PAGESIZE))) }
+        figures.startTime = startTime
         figures.openFiles = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")).map { Double($0.count) }
         var limit = rlimit()
         if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 { figures.openFileLimit = Double(limit.rlim_cur) }
         return figures
     }
 
-    private static func text(_ path: String) -> String {
-        String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
+    /// Computed once, so that it does not change with the wall clock. From the time since the boot of the machine: sandboxes hide the time of the boot.
+    private static let startTime: Double? = {
+        guard let start = stat()[22] else { return nil }
+        let age = Instant.now.sinceEpoch / .seconds(1) - start / Double(sysconf(Int32(_SC_CLK_TCK)))
+        return (Date().timeIntervalSince1970 - age).rounded()
+    }()
+
+    /// The numbers in `/proc/self/stat`, by their number in proc(5).
+    private static func stat() -> [Int: Double] {
+        let text = String(decoding: FileManager.default.contents(atPath: "/proc/self/stat") ?? Data(), as: UTF8.self)
+        // The name in parentheses may contain anything.
+        let fields = text.split(separator: ")").last?.split(separator: " ") ?? []
+        return Dictionary(uniqueKeysWithValues: fields.enumerated().compactMap { index, field in Double(field).map { (index + 3, $0) } })
     }
 }
