@@ -9,13 +9,22 @@ import Synchronization
 /// The parts of a node that a protocol uses, on a store of the test, without a relay, an intake and endpoints: the test passes messages to the
 /// protocol's handler, and reads the replies.
 package struct BareNode: Sendable {
+    private final class Made: Sendable {
+        let handler = Mutex<(any WakuHandler)?>(nil)
+    }
+
     /// In place of the node's intake and publisher.
     private final class Ends: ReceiverMaking, ReplyPublishing {
-        let handler = Mutex<(any WakuHandler)?>(nil)
+        /// Held by the node alone: the handler holds these ends, so they must not hold it.
+        private unowned let made: Made
         let (replies, published) = AsyncStream.makeStream(of: Reply.self)
 
+        init(_ made: Made) {
+            self.made = made
+        }
+
         func receiver(_ handler: some WakuHandler, _ node: NodeServices) -> any WakuReceiver {
-            self.handler.withLock { $0 = handler }
+            made.handler.withLock { $0 = handler }
             return NoReceiver()
         }
 
@@ -23,13 +32,16 @@ package struct BareNode: Sendable {
     }
 
     package let services: NodeServices
-    private let ends = Ends()
+    private let made: Made
+    private let ends: Ends
 
     /// - Parameter hasTopics: whether the protocol has Waku topics.
     package init(
         _ store: any Store, of label: ProtocolLabel, metrics: [MetricGroup], hasTopics: Bool = true,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now
     ) {
+        made = Made()
+        ends = Ends(made)
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let counters = Counters(
             [.messages, .answers, .delivery, .webPush, .feedback, .devices, .relay, .node, .cluster, .process] + metrics,
@@ -46,7 +58,7 @@ package struct BareNode: Sendable {
 
     /// The handler of the messages of the service that was made.
     package func handler<Handler: WakuHandler>(_ type: Handler.Type = Handler.self) -> Handler? {
-        ends.handler.withLock { $0 as? Handler }
+        made.handler.withLock { $0 as? Handler }
     }
 
     /// The next reply that is published.
