@@ -25,6 +25,7 @@ package struct PlainNode: Sendable {
     }
 
     private let identity: PrivateKey
+    private let ownTopics: [TopicTag]
     private let registrationRules: RegistrationRules
     private let queryRules: QueryRules
     private let requestRules = RequestRules(maximumAge: .seconds(300))
@@ -45,6 +46,7 @@ package struct PlainNode: Sendable {
 
     package init(identity: PrivateKey) {
         self.identity = identity
+        ownTopics = [StatusTopics.personal(identity.publicKey), StatusTopics.partitioned(identity.publicKey)].map(TopicTag.init)
         registrationRules = RegistrationRules(identity: identity)
         queryRules = QueryRules(server: identity.publicKey)
     }
@@ -67,8 +69,7 @@ package struct PlainNode: Sendable {
 
     private func open(_ message: WakuMessage) -> [UInt8]? {
         guard let tag = message.contentTopic.tag else { return nil }
-        let own = [StatusTopics.personal(identity.publicKey), StatusTopics.partitioned(identity.publicKey)].map(TopicTag.init)
-        if own.contains(tag) { return try? ECIES.open(message.payload, with: identity) }
+        if ownTopics.contains(tag) { return try? ECIES.open(message.payload, with: identity) }
         guard let (owner, key) = topicKeys[tag], !registrations(of: owner).isEmpty else { return nil }
         return try? AESGCM.open(message.payload, key: key, layout: .nonceLast)
     }

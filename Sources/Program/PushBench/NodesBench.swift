@@ -54,7 +54,7 @@ struct NodesBench: Sendable {
     ) async throws -> [BenchResult] {
         settings.progress("\(kind.rawValue): registrants", 0)
         let identity = PrivateKey.generate()
-        let maker = await QuestionMaker(kind, identity: identity, cores: settings.cores)
+        let maker = await QuestionMaker(kind, identity: identity, cores: settings.cores, stored: min(settings.storedCount, 2_000))
         try await BenchNode.seed(maker.clients, identity: identity, folder: folder, at: store)
         let count = max(Self.warmUpCount, Int(rate * settings.seconds))
         var spent: [Int: [Spent]] = [:]

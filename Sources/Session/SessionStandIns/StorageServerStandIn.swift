@@ -45,14 +45,12 @@ package final class StorageServerStandIn: Sendable {
 
     /// Runs servers until the body returns or throws.
     ///
-    /// - Parameters:
-    ///   - sodium: verifies signatures; nil to skip verification.
-    ///   - swarms: a swarm id for each server to run.
+    /// - Parameter swarms: a swarm id for each server to run.
     /// - Throws: `OxenMQServer.Failure`, and errors of `body`.
     package static func running<R: Sendable>(
-        library: ZeroMQLibrary, sodium: Sodium?, swarms: [UInt64], _ body: (StorageServerStandIn) async throws -> R
+        library: ZeroMQLibrary, swarms: [UInt64], _ body: (StorageServerStandIn) async throws -> R
     ) async throws -> R {
-        let servers = try await StorageServerStandIn(library: library, sodium: sodium, swarms: swarms)
+        let servers = try await StorageServerStandIn(library: library, sodium: nil, swarms: swarms)
         do {
             let result = try await body(servers)
             await servers.shutDown()

@@ -66,7 +66,7 @@ struct OriginSimulationTests {
         table.acceptedBefore(known.map { origins[$0] }, now: start)
         let numbers = Dictionary(uniqueKeysWithValues: origins.enumerated().map { ($1, $0) })
         var result = Result()
-        var answers: [(at: Timestamp, sent: Timestamp, place: Int, batch: DeliveryQueue.Batch)] = []
+        var answers = EventQueue<Timestamp, (sent: Timestamp, place: Int, batch: DeliveryQueue.Batch)>()
         var hasAccepted = Set<Int>()
         var arrived: [Int64: Timestamp] = [:]
         var owner: [Int64: Int] = [:]
@@ -90,9 +90,7 @@ struct OriginSimulationTests {
                     ], isAwaited: true, clock: now, now: now)
                 next += 1
             }
-            answers.sort { $0.at > $1.at }
-            while let last = answers.last, last.at <= now {
-                answers.removeLast()
+            while let due = answers.next, due <= now, let last = answers.pop()?.event {
                 guard case .webPush(let origin) = table.destination(last.place), let number = numbers[origin] else {
                     Issue.record("an origin with a post in flight was released")
                     continue
@@ -141,7 +139,7 @@ struct OriginSimulationTests {
                         case .unresolved: .seconds(5)
                         case .turning: hasAccepted.contains(number) ? .seconds(15) : .milliseconds(50)
                         }
-                    answers.append((now + time, now, place, batch))
+                    answers.add((now, place, batch), at: now + time)
                 case .expire(let ids):
                     for id in ids { _ = table.end(id, as: .failed) }
                 case .evict(let ids):
@@ -155,7 +153,7 @@ struct OriginSimulationTests {
             result.maximumOthersCount = max(result.maximumOthersCount, table.origins.others.openCount)
             result.maximumOpenCount = max(result.maximumOpenCount, table.origins.openCount)
             result.maximumPlaceCount = max(result.maximumPlaceCount, table.endpoints.count)
-            let times = [answers.map(\.at).min(), step.next, next < arrivals.count ? start + arrivals[next].at : nil].compactMap(\.self)
+            let times = [answers.next, step.next, next < arrivals.count ? start + arrivals[next].at : nil].compactMap(\.self)
             guard let soonest = times.min() else { break }
             now = max(now + .milliseconds(1), soonest)
         }

@@ -184,29 +184,35 @@ struct CatchUpTests {
         return StatusTopics.partitioned(client.identity.publicKey) == StatusTopics.partitioned(server) ? clientOfAnotherTopic() : client
     }
 
-    /// Runs a node that answers hundreds of messages of all kinds.
-    private func answerHundreds(
+    private static let clientCount = 50
+    private static let droppedCount = 50
+    /// The clients' registrations and requests, and one more.
+    private static let answeredCount = 2 * clientCount + 1
+    private static let handledCount = answeredCount + droppedCount
+
+    /// Runs a node that answers messages of all kinds.
+    private func answerMany(
         _ served: ServedNetwork, port: Int, maintenanceInterval: Duration, handledInterval: Duration = .milliseconds(250),
         then body: @escaping @Sendable (RunningNode) async throws -> Void = { _ in }
     ) async throws {
-        let clients = (0..<150).map { _ in clientOfAnotherTopic() }
+        let clients = (0..<Self.clientCount).map { _ in clientOfAnotherTopic() }
         try await fixture.withNode(
             configure: { ($0.maintenanceInterval, $0.handledInterval) = (maintenanceInterval, handledInterval) },
             makeRelay: { needs, _ in try served.relay(port: port, needs) }
         ) { [self] node async throws in
             try await node.wait { served.isAttached }
             publish(registrations(clients + [bob]))
-            try await node.wait { node.count(.registrationStored) == 151 }
-            publish(requests(150))
-            try await node.wait { node.count(.answerPublished) == 301 }
+            try await node.wait { node.count(.registrationStored) == Self.clientCount + 1 }
+            publish(requests(Self.clientCount))
+            try await node.wait { node.count(.answerPublished) == Self.answeredCount }
             // And messages that are dropped without an answer.
             publish(
-                (0..<50).map { _ in
+                (0..<Self.droppedCount).map { _ in
                     WakuMessage(
                         payload: randomBytes(200), contentTopic: ContentTopic(TopicTag(of: StatusTopics.partitioned(server))),
                         timestamp: .now())
                 })
-            try await node.wait { node.count(.droppedUndecryptable) == 50 }
+            try await node.wait { node.count(.droppedUndecryptable) == Self.droppedCount }
             try await body(node)
         }
     }
@@ -215,11 +221,11 @@ struct CatchUpTests {
     func cleanRestart() async throws {
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
-            try await answerHundreds(served, port: port, maintenanceInterval: .seconds(3600))
+            try await answerMany(served, port: port, maintenanceInterval: .seconds(3600))
             fixture.network.restart()
             publish(requests(3))
             try await fixture.withNode(makeRelay: { needs, _ in try served.relay(port: port, needs) }) { node async throws in
-                try await node.wait { node.count(.answerPublished) == 3 && node.count(.duplicate) >= 351 }
+                try await node.wait { node.count(.answerPublished) == 3 && node.count(.duplicate) >= Self.handledCount }
                 #expect(node.count(.registrationRepeated) == 0 && node.count(.droppedUndecryptable) == 0)
                 #expect(node.count(.requestTaken) == 3)
             }
@@ -231,11 +237,11 @@ struct CatchUpTests {
         let copy = try TemporaryFolder()
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
-            try await answerHundreds(
+            try await answerMany(
                 served, port: port, maintenanceInterval: .seconds(3600), handledInterval: wasSaved ? .milliseconds(50) : .seconds(3600)
             ) { [fixture] node in
                 let store = node.node.store
-                if wasSaved { try await node.wait { (try? store.read(NodeStorage.handledMessages()).count) ?? 0 >= 351 } }
+                if wasSaved { try await node.wait { (try? store.read(NodeStorage.handledMessages()).count) ?? 0 >= Self.handledCount } }
                 // The files are now as a kill would leave them.
                 for name in try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path)
                 where name.hasPrefix("waku-push.sqlite") {
@@ -247,11 +253,12 @@ struct CatchUpTests {
             try await fixture.withNode(
                 configure: { $0.dataPath = copy.path }, makeRelay: { needs, _ in try served.relay(port: port, needs) }
             ) { node async throws in
-                let repeated = wasSaved ? 0 : 301
+                let repeated = wasSaved ? 0 : Self.answeredCount
+                let duplicates = wasSaved ? Self.handledCount : 0
                 try await node.wait {
-                    node.count(.answerPublished) == 3 + repeated && node.count(.duplicate) >= 351 - repeated - (wasSaved ? 0 : 50)
+                    node.count(.answerPublished) == 3 + repeated && node.count(.duplicate) >= duplicates
                 }
-                #expect(node.count(.registrationRepeated) == (wasSaved ? 0 : 151))
+                #expect(node.count(.registrationRepeated) == (wasSaved ? 0 : Self.clientCount + 1))
             }
         }
     }

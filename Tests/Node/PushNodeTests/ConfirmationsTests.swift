@@ -172,7 +172,7 @@ struct ConfirmationsTests {
     }
 
     /// Answers, look-ups and findings in random order: each answer has exactly one outcome, and is published at most four times.
-    @Test("Under random schedules each answer has exactly one outcome", arguments: 1...20)
+    @Test("Under random schedules each answer has exactly one outcome", arguments: 1...(LongTests.areEnabled ? 20 : 6))
     func simulated(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var confirmations = Confirmations(configuration: .init(distrustLimit: 1_000_000, countLimit: 60, byteLimit: 2000))

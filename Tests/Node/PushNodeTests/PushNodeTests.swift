@@ -253,7 +253,7 @@ struct PushNodeTests {
         try await fixture.withNode { [bob] node async throws in
             #expect(try await node.register(bob) == nil)
             let topic = ContentTopic(QueryTopics(of: bob.keyHash).deployed)
-            for _ in 0..<3000 {
+            for _ in 0..<800 {
                 node.network.publish(
                     WakuMessage(payload: randomBytes(300), contentTopic: topic, timestamp: .now()), on: .statusDefault)
             }
@@ -261,7 +261,7 @@ struct PushNodeTests {
                 try await $0.query(bob.identity.publicKey, at: node.server, timeout: .seconds(60))
             }
             #expect(devices.count == 1)
-            try await node.wait { node.count(.droppedUndecryptable) == 3000 }
+            try await node.wait { node.count(.droppedUndecryptable) == 800 }
             #expect(node.count(.topicKeyDerived) == 1)
         }
     }

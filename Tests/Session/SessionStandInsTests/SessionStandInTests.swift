@@ -167,7 +167,7 @@ import WakuCrypto
         let library = try ZeroMQLibrary.load()
         var port: UInt16?
         await #expect(throws: Failure.self) {
-            try await StorageServerStandIn.running(library: library, sodium: nil, swarms: [5]) { servers in
+            try await StorageServerStandIn.running(library: library, swarms: [5]) { servers in
                 port = servers.descriptions.first?.port
                 throw Failure()
             }

@@ -7,14 +7,12 @@ import Synchronization
 import WakuCrypto
 
 extension SessionBench {
-    private static let renewalRate = 3500.0
-
     /// The monitor alone: renewals on connections to `serverCount` storage servers. These are in this process too: the CPU time includes theirs.
     func measureRenewals() async throws -> BenchResult {
         // Descriptors for both ends of a connection, and for each end's further needs.
         let serverCount = min(serverCount, max((DescriptorLimit.raise() - 500) / 8, 1))
         settings.progress("session renewals: \(serverCount) connections", 0)
-        return try await StorageServerStandIn.running(library: library, sodium: nil, swarms: (0..<serverCount).map(Self.swarm)) { servers in
+        return try await StorageServerStandIn.running(library: library, swarms: (0..<serverCount).map(Self.swarm)) { servers in
             try await settings.withFolder { try await measureRenewals(on: servers, serverCount, in: $0) }
         }
     }
@@ -72,7 +70,7 @@ extension SessionBench {
     /// The number of subscriptions that gives the intended renewals per second.
     private func renewedCount(_ serverCount: Int, _ renewal: Duration) -> Int {
         let perSubscription = Double(serverCount) / Double(min(serverCount, Self.swarmCount))
-        return max(Int(Self.renewalRate * (renewal * 1.11 / .seconds(1)) / perSubscription), 1)
+        return max(Int(renewalRate * (renewal * 1.11 / .seconds(1)) / perSubscription), 1)
     }
 
     private func entries(count: Int) async throws -> HeldEntries {

@@ -4,10 +4,10 @@ import Testing
 
 /// Machines of many clients in a hostile environment, ``ClientSimulation``.
 ///
-/// `WAKU_PUSH_CLIENT_SCHEDULES` sets the number of schedules instead of 120, or 1,000 in the long form; `WAKU_PUSH_CLIENT_SEED` runs a single one.
+/// `WAKU_PUSH_CLIENT_SCHEDULES` sets the number of schedules instead of 60, or 1,000 in the long form; `WAKU_PUSH_CLIENT_SEED` runs a single one.
 @Suite struct ClientSimulationTests {
     private static let environment = ProcessInfo.processInfo.environment
-    private static let scheduleCount = environment["WAKU_PUSH_CLIENT_SCHEDULES"].flatMap(UInt64.init) ?? (LongTests.areEnabled ? 1000 : 120)
+    private static let scheduleCount = environment["WAKU_PUSH_CLIENT_SCHEDULES"].flatMap(UInt64.init) ?? (LongTests.areEnabled ? 1000 : 60)
     private typealias Figures = ClientSimulation.Figures
     private static let only = environment["WAKU_PUSH_CLIENT_SEED"].flatMap(UInt64.init)
 

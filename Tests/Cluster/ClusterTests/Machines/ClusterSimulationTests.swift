@@ -4,7 +4,7 @@ import Testing
 
 /// Nodes, failing databases, gorush and a message network in virtual time: see `ClusterSimulation`.
 ///
-/// `WAKU_PUSH_CLUSTER_SEEDS=20000` runs so many seeds instead of 150, or 2,000 in the long form, `WAKU_PUSH_CLUSTER_SEED=7` one of them.
+/// `WAKU_PUSH_CLUSTER_SEEDS=20000` runs so many seeds instead of 75, or 2,000 in the long form, `WAKU_PUSH_CLUSTER_SEED=7` one of them.
 @Suite struct ClusterSimulationTests {
     @Test func nothingIsLostDoubledOrUnansweredUnderFaults() async {
         let result = await SimulationRuns.run(Self.seeds) { SimulationPlan(seed: $0) }
@@ -24,7 +24,7 @@ import Testing
 
     private static var seeds: ClosedRange<UInt64> {
         if let only { return only...only }
-        return 1...(environment["WAKU_PUSH_CLUSTER_SEEDS"].flatMap { UInt64($0) } ?? (LongTests.areEnabled ? 2000 : 150))
+        return 1...(environment["WAKU_PUSH_CLUSTER_SEEDS"].flatMap { UInt64($0) } ?? (LongTests.areEnabled ? 2000 : 75))
     }
 }
 

@@ -173,7 +173,7 @@ struct MetricsFlowTests {
             let isDone = Flag()
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
-                    for index in 0..<20_000 {
+                    for index in 0..<4_000 {
                         node.network.publish(
                             WakuMessage(payload: [UInt8(index & 255)], contentTopic: ContentTopic(rawValue: "/o/1/t/p"), timestamp: .now()),
                             on: .statusDefault)

@@ -110,12 +110,12 @@ import TestSupport
     }
 
     /// One payer, or several that each ask no more than the others, are there whenever a token appears, and much oftener.
-    @Test(arguments: [1, 250, 500, 750, 999])
+    @Test(arguments: [1, 500, 999])
     func tokensAreNotTheirsWhoAskAsTheyAppear(phase: Int) {
         let unit = Duration.milliseconds(phase)
         // One token in a second, two payers.
         for every in [1_000, 100, 10] {
-            let rates = rates(RateLimit(1, per: .second), seconds: 900, [(1, .zero, .milliseconds(every)), (2, unit, .seconds(1))])
+            let rates = rates(RateLimit(1, per: .second), seconds: 300, [(1, .zero, .milliseconds(every)), (2, unit, .seconds(1))])
             #expect(rates[2] ?? 0 >= 0.15, "\(rates)")
         }
         for (count, burst) in [(10, 10), (100, 100), (1_000, 1_000), (100, 1_000)] {
@@ -133,7 +133,7 @@ import TestSupport
     }
 
     /// Each message from a payer of its own, as tokens appear: an honest payer of one message has the chance of any other.
-    @Test(arguments: [0, 1, 5, 9]) func payersOfOneMessageHaveTheSameChanceAtAnyPhase(phase: Int) {
+    @Test(arguments: [0, 5]) func payersOfOneMessageHaveTheSameChanceAtAnyPhase(phase: Int) {
         var budget = FairBudget(RateLimit(1_000, per: .second, burst: 1_000), seed: 4)
         var (asked, admitted) = (0, 0)
         for tick in 0..<100_000 {
