@@ -30,9 +30,6 @@ struct BenchResult: Sendable {
     var floor: [FloorPart] = []
     /// Further figures, by name.
     var details: [String: Double] = [:]
-
-    /// Intervals of a long run.
-    var intervals: [EnduranceBench.Interval] = []
     /// A remark below the table.
     var note: String?
 
@@ -79,7 +76,6 @@ extension BenchResult: Encodable {
             if let count { try container.encode(count, forKey: DynamicKey(stringValue: name)) }
         }
         if !floor.isEmpty { try container.encode(floor, forKey: "floor") }
-        if !intervals.isEmpty { try container.encode(intervals, forKey: "intervals") }
         for (name, value) in details { try always(name, value) }
     }
 }

@@ -91,15 +91,6 @@ struct BenchTests {
         #expect(results[0]["rate"] as? Double ?? 0 > 0 && results[1]["p99Microseconds"] as? Double ?? 0 > 0)
     }
 
-    @Test("Endurance prints its intervals, and every message is answered")
-    func endurance() async throws {
-        let ended = try await run(["endurance", "--duration", "2s"] + Self.tiny)
-        #expect(ended.status == 0, "\(ended.errors)")
-        let result = try #require(try Self.results(ended).first)
-        #expect(result["unanswered"] as? Int == 0)
-        #expect((result["intervals"] as? [Any])?.isEmpty == false)
-    }
-
     @Test("The output is a table")
     func table() async throws {
         let ended = try await run(["foreign", "--seconds", "0.02", "--rounds", "1"])
@@ -120,7 +111,7 @@ struct BenchTests {
     func interrupted() async throws {
         let folder = try TemporaryFolder()
         let child = try ChildProcess(
-            ["endurance", "--duration", "1h", "--data", folder.path], program: ChildProcess.built("waku-push-bench"))
+            ["end-to-end", "--duration", "1h", "--data", folder.path], program: ChildProcess.built("waku-push-bench"))
         try await eventually { try !FileManager.default.contentsOfDirectory(atPath: folder.path).isEmpty || !child.isRunning }
         child.send(SIGINT)
         #expect(await child.status == 130)

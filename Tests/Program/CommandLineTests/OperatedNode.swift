@@ -1,4 +1,5 @@
 import Foundation
+import StatusProtocol
 import Synchronization
 import TestSupport
 import WakuCrypto
@@ -16,6 +17,7 @@ struct OperatedNode {
     private let gorushStatus: SharedStatus
     private let printed = Printed()
     var data: String { folder.path + "/data" }
+    var bobsHash: String { KeyHash(of: bob.key.publicKey).hex }
 
     /// State shared by the server's threads and the test.
     private final class SharedStatus: Sendable {
@@ -44,9 +46,10 @@ struct OperatedNode {
         gorushStatus.status.withLock { $0 = status }
     }
 
-    func start(_ arguments: String...) async throws -> Daemon {
+    func start(_ arguments: String..., environment: [String: String] = [:]) async throws -> Daemon {
         let daemon = try await Daemon.start(
-            ["--identity", server.path, "--data", data, "--gorush", gorush.url, "--log-level", "trace"] + arguments)
+            ["--identity", server.path, "--data", data, "--gorush", gorush.url, "--log-level", "trace"] + arguments,
+            environment: environment)
         // The admin socket is opened beside the HTTP port.
         try await eventually { try await run(["admin", "status", "--data", data]).status != 69 }
         return daemon
@@ -73,18 +76,25 @@ struct OperatedNode {
     }
 
     func register(
-        _ daemon: Daemon, installation: String = "bobs-phone", version: Int = 1, token: String = Self.deviceToken
+        _ daemon: Daemon, installation: String = "bobs-phone", version: Int = 1, token: String = Self.deviceToken, isJSON: Bool = false
     ) async throws -> Ended {
-        try await client(
-            daemon, "register", "--identity", bob.path, "--device-token", token, "--access-token", Self.accessToken, "--apn-topic",
-            "im.status.ethereum", "--installation", installation, "--version", "\(version)")
+        try await recorded(
+            [
+                "client", "register", "--relay", daemon.relayURL, "--server", server.publicKey, "--timeout", "60s", "--identity", bob.path,
+                "--device-token", token, "--access-token", Self.accessToken, "--apn-topic", "im.status.ethereum", "--installation",
+                installation, "--version", "\(version)",
+            ] + (isJSON ? ["--json"] : []))
     }
 
     func query(_ daemon: Daemon) async throws -> Ended {
         try await client(daemon, "query", "--registrant", bob.publicKey)
     }
 
-    /// Everything that was printed without being asked for secrets holds none, neither as text nor in the forms in which bytes are printed.
+    /// The number of texts that ``leaks`` looks at.
+    var printedCount: Int { printed.texts.withLock(\.count) }
+
+    /// Everything that was printed without being asked for secrets holds none, neither as text nor in the forms in which bytes are printed, and nothing that
+    /// controls a terminal.
     var leaks: [String] {
         let tokens = [Self.deviceToken, Self.accessToken].flatMap { token in
             [token, hexString(Array(token.utf8)), Data(token.utf8).base64EncodedString().lowercased()]
@@ -93,7 +103,7 @@ struct OperatedNode {
             [file.digits, Data(file.key.withBytes { Array($0) }).base64EncodedString().lowercased()]
         }
         let texts = printed.texts.withLock { $0.map { $0.lowercased() } }
-        return (tokens + keys).filter { secret in texts.contains { $0.contains(secret) } }
+        return (tokens + keys + ["\u{1B}"]).filter { secret in texts.contains { $0.contains(secret) } }
     }
 }
 

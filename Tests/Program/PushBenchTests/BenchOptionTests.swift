@@ -1,5 +1,4 @@
 import ArgumentParser
-import Synchronization
 import TestSupport
 import Testing
 
@@ -71,17 +70,5 @@ struct BenchOptionTests {
         )
         let status = await Invocation.$current.withValue(invocation) { await BenchProgram.run() }
         return Ended(status: status, output: output.text, errors: errors.text)
-    }
-}
-
-/// Collects the output of a command.
-private final class TextSink: Sendable {
-    private let written = Mutex("")
-
-    var text: String { written.withLock(\.self) }
-
-    @Sendable func append(_ text: String) -> Bool {
-        written.withLock { $0 += text }
-        return true
     }
 }

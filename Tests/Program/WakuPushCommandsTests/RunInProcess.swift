@@ -1,4 +1,3 @@
-import Synchronization
 import TestSupport
 @testable import WakuPushCommands
 
@@ -15,18 +14,6 @@ func run(_ arguments: [String], environment: [String: String] = [:]) async throw
         arguments: ["waku-push"] + arguments, environment: environment, columns: 80, writeOutput: output.append, writeError: errors.append)
     let status = await Invocation.$current.withValue(invocation) { await WakuPushProgram.run() }
     return Ended(status: status, output: output.text, errors: errors.text)
-}
-
-/// Collects what a command prints.
-final class TextSink: Sendable {
-    private let written = Mutex("")
-
-    var text: String { written.withLock(\.self) }
-
-    @Sendable func append(_ text: String) -> Bool {
-        written.withLock { $0 += text }
-        return true
-    }
 }
 
 /// The standard output of `body`.

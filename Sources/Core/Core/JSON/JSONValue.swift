@@ -47,12 +47,12 @@ package enum JSONValue: Sendable {
     }
 
     /// A number without fraction and exponent that fits into 64 bits.
-    package var integer: Int64? { digits(atMost: 20).flatMap { Int64($0) } }
+    package var integer: Int64? { digits.flatMap { Int64($0) } }
     /// A number without sign, fraction and exponent that fits into 64 bits.
-    package var unsignedInteger: UInt64? { digits(atMost: 20).flatMap { UInt64($0) } }
+    package var unsignedInteger: UInt64? { digits.flatMap { UInt64($0) } }
 
-    private func digits(atMost count: Int) -> String? {
-        guard case .number(let written) = self, written.count <= count,
+    private var digits: String? {
+        guard case .number(let written) = self, written.count <= 20,
             written.allSatisfy({ $0 == UInt8(ascii: "-") || UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 })
         else { return nil }
         return String(decoding: written, as: UTF8.self)

@@ -27,7 +27,6 @@ struct Bench: ReportingCommand {
               waku-push-bench shard --seconds 5 --rate 500
               waku-push-bench first-query --seconds 5
               waku-push-bench costs --seconds 3
-              waku-push-bench endurance --duration 1h
               waku-push-bench session session-start session-renewals --seconds 5
               waku-push-bench web-push --seconds 5 --rate 1500 --duration 10m
               waku-push-bench session-demo
@@ -84,14 +83,14 @@ struct Bench: ReportingCommand {
 
     @Option(
         help:
-            "Messages per second for end-to-end, flood, nodes, shard, endurance and the latencies of web-push. [default: 100, 100, 500, 100 to 1,000, and half of the maximum rate for the last two]"
+            "Messages per second for end-to-end, flood, nodes, shard and the latencies of web-push. [default: 100, 100, 500, 100 to 1,000, and half of the maximum rate]"
     )
     var rate: Double?
 
     @Option(help: "Poll interval of the node attached over REST, for end-to-end.")
     var pollInterval = DurationArgument("300ms")
 
-    @Option(help: "Duration of end-to-end and endurance, and of the latencies of web-push. [default: 5s, 10m, and --seconds]")
+    @Option(help: "Duration of end-to-end, and of the latencies of web-push. [default: 5s, and --seconds]")
     var duration: DurationArgument?
 
     @Flag(help: "Trace the messages of registration, query and request, as waku-push serve --otlp does; nothing is exported.")
@@ -217,13 +216,6 @@ struct Bench: ReportingCommand {
         case .webPush:
             return try await WebPushBench(settings: settings, duration: duration?.duration, rate: rate).run()
         case .costs: return try await CostBench(settings: settings).run()
-        case .endurance:
-            let duration = duration?.duration ?? .seconds(600)
-            return try await EnduranceBench(settings: settings, duration: duration, rate: rate) { [json] interval in
-                guard !json else { return }
-                progress.clear()
-                BenchReport.print(interval)
-            }.run()
         }
     }
 }
@@ -240,7 +232,6 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case shard
     case flood
     case startup
-    case endurance
     case session
     case sessionStart = "session-start"
     case sessionRenewals = "session-renewals"
@@ -252,6 +243,6 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
 
     /// Whether it runs only when it is named.
     var isLong: Bool {
-        [.firstQuery, .nodes, .shard, .endurance, .session, .sessionStart, .sessionRenewals, .webPush, .costs].contains(self)
+        [.firstQuery, .nodes, .shard, .session, .sessionStart, .sessionRenewals, .webPush, .costs].contains(self)
     }
 }

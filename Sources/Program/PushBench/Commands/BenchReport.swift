@@ -41,14 +41,6 @@ struct BenchReport: Encodable {
         for note in notes { Output.line(note) }
     }
 
-    /// Prints a line for an interval of a long run.
-    static func print(_ interval: EnduranceBench.Interval) {
-        let memory = interval.residentBytes.map { "\($0 >> 20)" } ?? ""
-        Output.line(
-            "\(Int(interval.seconds)) s: \(number(interval.rate))/s, p50 \(number(interval.p50Microseconds)) µs, "
-                + "p99 \(number(interval.p99Microseconds)) µs, \(memory) MiB")
-    }
-
     /// The lowest and the highest value of several rounds.
     private static func spread(_ values: [Double]) -> String {
         guard values.count > 1, let lowest = values.min(), let highest = values.max() else { return "" }
