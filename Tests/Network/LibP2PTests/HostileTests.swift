@@ -261,6 +261,20 @@ import WakuCrypto
         #expect(victim.owner.memory.byteCount == 0)
     }
 
+    /// Data of streams that are not open, which is dropped.
+    @Test func readsThatEndWithinAHeaderAreNotKept() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        let frame = data(1, [UInt8](repeating: 7, count: 60_000))
+        try attacker.send(Array(frame.prefix(6)), to: victim)
+        for _ in 0..<50 {
+            try attacker.send(Array(frame.dropFirst(6) + frame.prefix(6)), to: victim)
+            let handler = try victim.channel.pipeline.syncOperations.handler(type: ConnectionHandler.self)
+            #expect(handler.plain.readableBytes == 6 && handler.plain.storageCapacity <= 4096)
+        }
+        #expect(victim.channel.isActive)
+    }
+
     @Test func goingAwayEndsTheConnection() throws {
         let victim = try Victim()
         var attacker = try Attacker(victim)

@@ -111,7 +111,7 @@ struct HostilePeersTests {
 
 /// Attacks on sockets, the handshake and the multiplexer.
 private enum RawAttack: CaseIterable {
-    case silence, noise, halfAHandshake, manyStreams, windowOverrun, unreadPings, alteredFrame, halfAFrame, idlePeers, halfPushes
+    case silence, noise, halfAHandshake, manyStreams, windowOverrun, unreadPings, alteredFrame, halfAFrame, splitHeaders, idlePeers, halfPushes
 
     /// Once; returns when the other side closed, or all was sent.
     func run(_ port: UInt16, from block: UInt8, server: PeerID?) {
@@ -157,6 +157,12 @@ private enum RawAttack: CaseIterable {
             peer.socket.waitUntilClosed(seconds: 2)
         case .halfAFrame:
             peer.send(Self.frame(1, 1, 1, 0) + Self.frame(0, 0, 1, 1000) + [1, 2, 3])
+        case .splitHeaders:
+            // More than the node may use, each read within a header.
+            let frame = Self.frame(0, 0, 1, 65_000) + [UInt8](repeating: 7, count: 65_000)
+            peer.send(Array(frame.prefix(6)))
+            let shifted = Array(frame.dropFirst(6) + frame.prefix(6))
+            for _ in 0..<4_000 { guard peer.send(shifted) else { return } }
         case .halfPushes:
             // Of identify, as many as there may be, each without its end.
             let push = Self.line("/multistream/1.0.0") + Self.line(Identify.pushID) + [0xE0, 0xD4, 0x03] + randomBytes(50_000)

@@ -40,8 +40,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     private(set) var connection: Connection?
     /// Received bytes, encrypted.
     private var sealed = ByteBuffer()
-    /// Decrypted bytes: between reads, at most an incomplete yamux frame.
-    private var plain = ByteBuffer()
+    /// Decrypted bytes: between reads, at most an incomplete yamux header.
+    private(set) var plain = ByteBuffer()
     private var events: [YamuxSession.Event] = []
     var streams: [UInt32: StreamEntry] = [:]
     var negotiatingCount = 0
@@ -201,6 +201,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
         defer { events.removeAll(keepingCapacity: events.count < 1_024) }
         try session.receive(&plain, &events)
+        // Otherwise consumed bytes would stay in the buffer for as long as each read ends within a header.
+        plain.shrink()
         for event in events where end == nil { try handle(event) }
     }
 
