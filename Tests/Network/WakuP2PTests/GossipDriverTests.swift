@@ -19,10 +19,13 @@ struct GossipDriverTests {
     private let first = Life()
     private let second = Life()
 
-    private func router(window: Duration = .seconds(60), clock: @escaping @Sendable () -> Moment = Moment.now) -> GossipDriver {
+    private func router(
+        window: Duration = .seconds(60), chosen: Set<PeerID>? = nil, clock: @escaping @Sendable () -> Moment = Moment.now
+    ) -> GossipDriver {
         GossipDriver(
-            configuration: GossipConfiguration(), topics: [Self.topic], validator: MessageValidator(window: window, wants: nil), seed: 1,
-            clock: clock)
+            configuration: GossipConfiguration(), topics: [Self.topic], chosen: chosen,
+            validator: MessageValidator(window: window, wants: nil),
+            seed: 1, clock: clock)
     }
 
     private final class SetClock: Sendable {
@@ -233,5 +236,94 @@ struct GossipDriverTests {
         #expect(router.statuses.isEmpty)
         _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
         #expect(router.received([ByteBuffer(bytes: [0xFF, 0xFF])], from: peer).peersToLeave == [peer])
+    }
+
+    /// A peer that subscribed, in the mesh.
+    private func join(_ router: GossipDriver, _ peer: PeerID, over life: Life, isOutbound: Bool) throws {
+        _ = router.connected(peer, over: ObjectIdentifier(life), version: .v11, isOutbound: isOutbound, isCurrent: { true })
+        _ = router.received([try frame(hello)], from: peer)
+        _ = router.heartbeat()
+    }
+
+    @Test func peersThatDialedThisNodeDoNotCoverATopic() throws {
+        let (stranger, listed) = (NodeKey.generate().peerID, NodeKey.generate().peerID)
+        let router = router(chosen: [peer])
+        try join(router, stranger, over: Life(), isOutbound: false)
+        #expect(router.takeReceptions() == [.init(hasPeers: true, isCovered: false)])
+        // This one is configured, so it does not matter which side dialed.
+        try join(router, peer, over: first, isOutbound: false)
+        #expect(router.takeReceptions() == [.init(hasPeers: true, isCovered: true)] && router.chosenPeers == [peer])
+        router.disconnected(peer, current: nil)
+        #expect(router.takeReceptions() == [.init(hasPeers: true, isCovered: false)])
+        let other = NodeKey.generate().peerID
+        try join(router, other, over: Life(), isOutbound: true)
+        #expect(router.takeReceptions()[0].isCovered && router.chosenPeers == [other])
+        router.disconnected(other, current: nil)
+        try join(router, listed, over: Life(), isOutbound: false)
+        #expect(!router.takeReceptions()[0].isCovered)
+        router.choose([peer, listed])
+        #expect(router.takeReceptions()[0].isCovered)
+    }
+
+    @Test func withoutChosenPeersAllCoverATopic() throws {
+        let router = router()
+        try join(router, peer, over: first, isOutbound: false)
+        #expect(router.takeReceptions() == [.init(hasPeers: true, isCovered: true)])
+    }
+
+    @Test(arguments: [true, false]) func aLostPeerIsReportedWithWhenItWasLastHeard(isReplacedFirst: Bool) throws {
+        let clock = SetClock()
+        let router = router(chosen: [peer]) { clock.now }
+        try join(router, NodeKey.generate().peerID, over: Life(), isOutbound: false)
+        clock.instant.withLock { $0 = .seconds(5) }
+        try join(router, peer, over: first, isOutbound: true)
+        clock.instant.withLock { $0 = .seconds(90) }
+        if !isReplacedFirst { router.disconnected(peer, current: nil) }
+        // All before a heartbeat of the relay.
+        try join(router, peer, over: second, isOutbound: true)
+        router.disconnected(peer, current: ObjectIdentifier(second))
+        #expect(router.takeReceptions() == [.init(hasPeers: true, isCovered: true, lostFrom: .seconds(5))])
+        #expect(router.takeReceptions() == [.init(hasPeers: true, isCovered: true)])
+    }
+
+    @Test func aLostPeerBesideAnotherIsNoLoss() throws {
+        let other = NodeKey.generate().peerID
+        let router = router(chosen: [peer])
+        try join(router, peer, over: first, isOutbound: true)
+        try join(router, other, over: second, isOutbound: true)
+        router.disconnected(peer, current: nil)
+        #expect(router.takeReceptions() == [.init(hasPeers: true, isCovered: true)])
+        // The last one is, and is reported once there is another.
+        router.disconnected(other, current: nil)
+        #expect(router.takeReceptions() == [.init()])
+        try join(router, peer, over: first, isOutbound: true)
+        #expect(router.takeReceptions()[0].lostFrom != nil)
+    }
+
+    @Test func aPeerThatEndsItsStreamIsDisconnectedUnlessItOpensAnother() throws {
+        let clock = SetClock()
+        let router = router { clock.now }
+        let life = ObjectIdentifier(first)
+        func later() -> [PeerID] {
+            clock.instant.withLock { $0 += .seconds(9) }
+            return router.heartbeat().peersToLeave
+        }
+        try join(router, peer, over: first, isOutbound: true)
+        #expect(later() + later() == [])
+        router.streamBegan(of: peer, over: life)
+        router.streamBegan(of: peer, over: life)
+        router.streamEnded(of: peer, over: life)
+        #expect(later() + later() == [])
+        router.streamEnded(of: peer, over: life)
+        #expect(later() == [])
+        router.streamBegan(of: peer, over: life)
+        #expect(later() + later() == [])
+        router.streamEnded(of: peer, over: life)
+        #expect(later() == [])
+        #expect(later() == [peer])
+        // The end of a stream over an earlier connection says nothing.
+        try join(router, peer, over: second, isOutbound: true)
+        router.streamEnded(of: peer, over: life)
+        #expect(later() + later() == [])
     }
 }

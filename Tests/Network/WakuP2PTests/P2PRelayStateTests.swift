@@ -29,20 +29,20 @@ import Waku
         state.reachedPeer()
         #expect(state.relayState == .detached("no peer gossips on a topic of this node"))
         #expect(
-            state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(1))
+            state.updateAttachment([.init(hasPeers: true, isCovered: true)], isInboxEmpty: true, at: moment(1))
                 == .init(wasAttached: false, isAttached: true))
         #expect(state.relayState == .attached)
-        let lost = state.updateAttachment(hasPeers: [false], isInboxEmpty: true, at: moment(10))
+        let lost = state.updateAttachment([.init()], isInboxEmpty: true, at: moment(10))
         #expect(lost.wasAttached && !lost.isAttached)
         #expect(state.relayState == .detached("no peer gossips on a topic of this node"))
     }
 
     @Test func aGapIsNotedWhenTheMeshIsBack() {
         var state = state(isFilterClient: false)
-        _ = state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(1))
-        _ = state.updateAttachment(hasPeers: [false], isInboxEmpty: true, at: moment(10))
-        let back = state.updateAttachment(hasPeers: [true], isInboxEmpty: true, at: moment(60))
-        #expect(back.losses == .init(gapCount: 1, needsCatchUp: true))
+        _ = state.updateAttachment([.init(hasPeers: true, isCovered: true)], isInboxEmpty: true, at: moment(1))
+        _ = state.updateAttachment([.init()], isInboxEmpty: true, at: moment(10))
+        let back = state.updateAttachment([.init(hasPeers: true, isCovered: true)], isInboxEmpty: true, at: moment(60))
+        #expect(back.losses == .init(gapCount: 1, resumed: [.statusDefault], needsCatchUp: true) && back.needsLookBack)
         guard case .query(let query) = state.progress.topics[0].catchUp.next(at: moment(61)) else {
             Issue.record("no store query after a gap")
             return
@@ -53,16 +53,16 @@ import Waku
     /// The mesh says nothing about a filter client: an accepted subscription does.
     @Test func aFilterClientIsAttachedByASubscription() {
         var state = state(isFilterClient: true)
-        #expect(state.updateAttachment(hasPeers: [], isInboxEmpty: true, at: moment(1)).isAttached == false)
+        #expect(state.updateAttachment([], isInboxEmpty: true, at: moment(1)).isAttached == false)
         #expect(state.filterPeers.begin(peer, over: connection, at: .seconds(1)) == true)
         guard case .ask(let request)? = state.filterPeers.next(peer, over: connection, wanted: [Self.topic], at: .seconds(1)) else {
             Issue.record("nothing to subscribe to")
             return
         }
         _ = state.filterPeers.succeeded(request, peer, over: connection, sent: moment(1), at: .seconds(1))
-        #expect(state.updateAttachment(hasPeers: [], isInboxEmpty: true, at: moment(2)).isAttached == true)
+        #expect(state.updateAttachment([], isInboxEmpty: true, at: moment(2)).isAttached == true)
         state.filterPeers.end(peer, over: connection)
-        #expect(state.updateAttachment(hasPeers: [], isInboxEmpty: true, at: moment(3)).isAttached == false)
+        #expect(state.updateAttachment([], isInboxEmpty: true, at: moment(3)).isAttached == false)
         #expect(state.relayState == .detached("no filter node has accepted this node's topics"))
     }
 
@@ -78,7 +78,7 @@ import Waku
         let message = ReceivedMessage(
             message: WakuMessage(payload: [1], contentTopic: Self.topic, timestamp: Self.day), pubsubTopic: .statusDefault)
         state.notePushed([message], by: peer, at: moment(8))
-        _ = state.updateAttachment(hasPeers: [], isInboxEmpty: true, at: moment(20))
+        _ = state.updateAttachment([], isInboxEmpty: true, at: moment(20))
         #expect(state.progress.seenUntil(at: moment(20)) == [.statusDefault: moment(8).wallClock])
     }
 

@@ -408,4 +408,39 @@ struct P2PRelayTests {
         await two.stop()
         await one.stop()
     }
+
+    /// Its connection and its subscription stay, so that nothing else tells that it sends no more.
+    @Test func aPeerThatEndsItsGossipIsDialedAgain() async throws {
+        let missed = ReceivedMessage(message: message(7), pubsubTopic: Self.topic)
+        let host = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        host.serve(WakuProtocol.metadata) { stream in
+            try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
+        }
+        host.serve(WakuProtocol.relay) { stream in while try await stream.read() != nil {} }
+        serveStore(on: host, [missed])
+        try await host.listen(on: Multiaddr(Self.loopback))
+        let one = dialing(try #require(host.listenAddresses.first)) {
+            $0.catchUpTopics = [Self.contentTopic]
+            $0.gossipMuteTimeout = .milliseconds(100)
+        }
+        let peer = one.relay.host.peerID
+        func subscribe() async throws -> PeerStream {
+            try await eventually { host.connection(to: peer) != nil }
+            var queue = OutboundQueue()
+            _ = queue.append(.subscription(topic: Self.topic.rawValue, isOn: true))
+            let frame = queue.nextFrame()
+            let stream = try await host.openStream(to: peer, [WakuProtocol.relay])
+            try await stream.write(ByteBuffer(bytes: frame ?? []))
+            return stream
+        }
+        let first = try await subscribe()
+        try await eventually { one.relay.state == .attached }
+        first.finish()
+        try await eventually { host.connection(to: peer).map { $0 !== first.connection } ?? false }
+        let second = try await subscribe()
+        try await eventually { one.received.contains(missed) && one.reported.contains(.gap) }
+        second.finish()
+        await one.stop()
+        await host.close()
+    }
 }

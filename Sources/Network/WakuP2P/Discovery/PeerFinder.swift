@@ -33,6 +33,7 @@ struct PeerFinder {
     }
 
     var candidateCount: Int { candidates.count }
+    var listedPeers: Set<PeerID> { Set(candidates.keys) }
     var isDialing: Bool { !dialing.isEmpty }
 
     /// Whether to read the lists now. If so, the next reading is due one period later.

@@ -19,6 +19,16 @@ public struct PeerGossip: Hashable, Sendable {
     let heardAt: Instant
 }
 
+/// How messages on a topic are received.
+struct TopicReception: Hashable {
+    /// Whether its mesh has peers.
+    var hasPeers = false
+    /// Whether its mesh has a peer that this node chose: messages that nobody sends are then assumed not to exist.
+    var isCovered = false
+    /// The last such peer lost its connection: when it was last heard. Messages since then may be lost. Reported once, when the topic is covered again.
+    var lostFrom: Instant?
+}
+
 /// Drives the gossipsub state machine and the peers' outbound queues: received frames come in; frames to write and messages to deliver come
 /// out.
 ///
@@ -56,6 +66,14 @@ final class GossipDriver: Sendable {
         let peer: PeerID
         /// Identifies the connection: a peer may reconnect before the loss of its old connection is noticed, and starts over then.
         let connection: ObjectIdentifier
+        /// Whether this node dialed the peer.
+        let isOutbound: Bool
+        /// Whether this node chose to receive from the peer.
+        var isChosen: Bool
+        /// The open streams on which the peer sends.
+        var streamCount = 0
+        /// When the last of them ended; nil while there is one, and before the first.
+        var mutedAt: Instant?
         var queue = OutboundQueue()
         var receivedCount = 0
         var sentCount = 0
@@ -74,12 +92,30 @@ final class GossipDriver: Sendable {
 
     private struct State {
         var gossip: GossipSubRouter
+        let topics: [String]
+        /// The peers that this node chooses to receive from, besides those that it dialed; nil for all.
+        var chosen: Set<PeerID>?
         var numbers: [PeerID: PeerNumber] = [:]
         var nextNumber: UInt32 = 0
         var outbounds: [PeerNumber: Outbound] = [:]
         var outcome = Outcome()
         /// The size of the held messages.
         var heldByteCount = 0
+        /// For each topic, ``TopicReception/lostFrom``.
+        var lostFrom: [String: Instant] = [:]
+
+        func isChosen(_ peer: PeerID, isOutbound: Bool) -> Bool { isOutbound || chosen?.contains(peer) ?? true }
+
+        func isCovered(_ topic: String) -> Bool { gossip.mesh(of: topic).contains { outbounds[$0]?.isChosen ?? false } }
+
+        /// The connection to a peer ended.
+        mutating func remove(_ number: PeerNumber, at now: Instant) {
+            let covered = topics.filter { isCovered($0) }
+            guard let outbound = outbounds.removeValue(forKey: number) else { return }
+            outbound.framesQueued.finish()
+            gossip.disconnected(number, at: now)
+            for topic in covered where !isCovered(topic) { lostFrom[topic] = min(lostFrom[topic] ?? now, outbound.heardAt) }
+        }
 
         mutating func accepted(_ message: GossipMessage, at now: Instant) {
             let held = Held(id: message.id, byteCount: message.data.count)
@@ -98,17 +134,23 @@ final class GossipDriver: Sendable {
     /// A peer is stalled when nothing could be written to it for this long although its queue is not empty.
     static let stallTimeout = Duration.seconds(300)
 
+    private let muteTimeout: Duration
+
     private let state: Mutex<State>
     private let validator: MessageValidator
     private let clock: @Sendable () -> Moment
 
+    /// - Parameters:
+    ///   - chosen: The peers that this node chooses to receive from, besides those that it dials; nil for all.
+    ///   - muteTimeout: A peer that ended the stream on which it sends is disconnected after this long unless it opens another one.
     init(
-        configuration: GossipConfiguration, topics: [PubsubTopic], validator: MessageValidator, seed: UInt64,
-        clock: @escaping @Sendable () -> Moment = Moment.now
+        configuration: GossipConfiguration, topics: [PubsubTopic], chosen: Set<PeerID>? = nil, validator: MessageValidator, seed: UInt64,
+        muteTimeout: Duration = .seconds(10), clock: @escaping @Sendable () -> Moment = Moment.now
     ) {
         var gossip = GossipSubRouter(configuration: configuration, seed: seed)
         for topic in topics { gossip.subscribe(to: topic.rawValue, at: clock().instant) }
-        state = Mutex(State(gossip: gossip))
+        state = Mutex(State(gossip: gossip, topics: topics.map(\.rawValue), chosen: chosen))
+        self.muteTimeout = muteTimeout
         self.validator = validator
         self.clock = clock
     }
@@ -136,10 +178,11 @@ final class GossipDriver: Sendable {
                     state.gossip.speaks(number, version)
                     return outbound.framesQueued
                 }
-                outbound.framesQueued.finish()
-                state.gossip.disconnected(number, at: now.instant)
+                state.remove(number, at: now.instant)
             }
-            let outbound = Outbound(peer: peer, connection: connection, heardAt: now.instant)
+            let outbound = Outbound(
+                peer: peer, connection: connection, isOutbound: isOutbound, isChosen: state.isChosen(peer, isOutbound: isOutbound),
+                heardAt: now.instant)
             state.outbounds[number] = outbound
             state.gossip.connected(number, version: version, isOutbound: isOutbound)
             return outbound.framesQueued
@@ -150,9 +193,7 @@ final class GossipDriver: Sendable {
     func disconnected(_ peer: PeerID, current: ObjectIdentifier?) {
         state.withLock { state in
             guard let number = state.numbers[peer], let outbound = state.outbounds[number], outbound.connection != current else { return }
-            state.outbounds[number] = nil
-            outbound.framesQueued.finish()
-            state.gossip.disconnected(number, at: clock().instant)
+            state.remove(number, at: clock().instant)
         }
     }
 
@@ -161,6 +202,43 @@ final class GossipDriver: Sendable {
     /// - Parameter current: Returns the present connection to a peer, if there is one.
     func disconnectOthers(current: (PeerID) -> ObjectIdentifier?) {
         for peer in state.withLock({ $0.outbounds.values.map(\.peer) }) { disconnected(peer, current: current(peer)) }
+    }
+
+    /// Replaces the peers that this node chooses to receive from, besides those that it dials.
+    func choose(_ peers: Set<PeerID>) {
+        state.withLock { state in
+            state.chosen = peers
+            for (number, outbound) in state.outbounds {
+                let isChosen = state.isChosen(outbound.peer, isOutbound: outbound.isOutbound)
+                state.outbounds[number]?.isChosen = isChosen
+            }
+        }
+    }
+
+    /// The peer opened a stream on which it sends.
+    func streamBegan(of peer: PeerID, over connection: ObjectIdentifier) {
+        change(peer, over: connection) { outbound, _ in
+            outbound.streamCount += 1
+            outbound.mutedAt = nil
+        }
+    }
+
+    /// The peer ended a stream on which it sends.
+    func streamEnded(of peer: PeerID, over connection: ObjectIdentifier) {
+        change(peer, over: connection) { outbound, now in
+            outbound.streamCount -= 1
+            if outbound.streamCount == 0 { outbound.mutedAt = now }
+        }
+    }
+
+    private func change(_ peer: PeerID, over connection: ObjectIdentifier, _ body: (inout Outbound, Instant) -> Void) {
+        state.withLock { state in
+            guard let number = state.numbers[peer], var outbound = state.outbounds[number], outbound.connection == connection else {
+                return
+            }
+            body(&outbound, clock().instant)
+            state.outbounds[number] = outbound
+        }
     }
 
     /// The next length-prefixed frame to write to a peer; nil when there is none.
@@ -231,6 +309,9 @@ final class GossipDriver: Sendable {
     func heartbeat() -> Outcome {
         act { state, now in
             state.gossip.heartbeat(at: now.instant)
+            for outbound in state.outbounds.values where now.instant - (outbound.mutedAt ?? now.instant) >= muteTimeout {
+                state.outcome.peersToLeave.append(outbound.peer)
+            }
             // Release the numbers of forgotten peers from time to time.
             if state.numbers.count > 2 * state.outbounds.count + 64 {
                 state.numbers = state.numbers.filter { state.outbounds[$0.value] != nil || state.gossip.remembers($0.value) }
@@ -238,8 +319,21 @@ final class GossipDriver: Sendable {
         }.1
     }
 
-    func hasPeers(on topics: [PubsubTopic]) -> [Bool] {
-        state.withLock { state in topics.map { !state.gossip.mesh(of: $0.rawValue).isEmpty } }
+    /// For each of this node's topics, how messages are received now.
+    func takeReceptions() -> [TopicReception] {
+        state.withLock { state in
+            state.topics.map { topic in
+                let isCovered = state.isCovered(topic)
+                return TopicReception(
+                    hasPeers: !state.gossip.mesh(of: topic).isEmpty, isCovered: isCovered,
+                    lostFrom: isCovered ? state.lostFrom.removeValue(forKey: topic) : nil)
+            }
+        }
+    }
+
+    /// The peers that this node chose to receive from.
+    var chosenPeers: Set<PeerID> {
+        state.withLock { state in Set(state.outbounds.values.filter(\.isChosen).map(\.peer)) }
     }
 
     /// Peers to which nothing could be written for ``stallTimeout``: their queues would stay full forever.

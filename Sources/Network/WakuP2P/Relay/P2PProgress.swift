@@ -3,19 +3,22 @@ import Waku
 
 /// The progress of receiving from the network: attachment and catching up, for each pubsub topic.
 ///
-///     unknown ──(attached)──▶ attached ──(detached)──▶ detached ──(attached: a gap)──▶ attached
+///     unknown ──(covered)──▶ covered ──(not covered, suspended)──▶ interrupted ──(covered: a gap)──▶ covered
 ///
-/// A topic is attached while there are peers in its mesh, or filter nodes that accepted this node's topics. Messages published while it is
-/// detached are fetched from a store; so are those published after the last proof of a filter subscription that was found to be lost.
+/// A topic is attached while there are peers in its mesh, or filter nodes that accepted this node's topics. It is covered while one of these
+/// peers is one that this node chose: any other may be there to keep messages back. Messages published while it is not covered are fetched from
+/// a store; so are those published after a lost peer was last heard, while this process was suspended, and after the last proof of a filter
+/// subscription that was found to be lost.
 struct P2PProgress {
     struct Topic {
         var catchUp: StoreCatchUp
         /// Names the stores of ``catchUp``.
         var stores: StoreChoice
         var isAttached = false
-        /// Whether it was attached in this run.
-        var wasAttached = false
-        /// The time up to which all messages were delivered, except for noted gaps; nil before the first attachment unless the previous run left a
+        var isCovered = false
+        /// Whether it was covered in this run.
+        var wasCovered = false
+        /// The time up to which all messages were delivered, except for noted gaps; nil before it is first covered unless the previous run left a
         /// value.
         var seen: Moment?
     }
@@ -24,11 +27,17 @@ struct P2PProgress {
     struct Losses: Hashable {
         /// Topics on which messages may have been lost during this run.
         var gapCount = 0
+        /// Topics that are covered again, since the previous run included.
+        var resumed: [PubsubTopic] = []
         /// Whether there is anything to fetch from a store: because of gaps, or since the previous run.
         var needsCatchUp = false
     }
 
+    /// The time between two notes from which the process counts as suspended: peers may have given it up meanwhile.
+    static let longestPause = Duration.seconds(10)
+
     let pubsubTopics: [PubsubTopic]
+    private var lastNote: Instant?
     /// In the order of ``pubsubTopics``.
     var topics: [Topic]
 
@@ -53,9 +62,6 @@ struct P2PProgress {
     /// The topics without peers.
     var detachedTopics: [PubsubTopic] { zip(pubsubTopics, topics).filter { !$1.isAttached }.map(\.0) }
 
-    /// The topics without peers that had some before, in this run or the previous one.
-    var interruptedTopics: [PubsubTopic] { zip(pubsubTopics, topics).filter { !$1.isAttached && $1.seen != nil }.map(\.0) }
-
     /// For each topic, the local time up to which all messages were delivered. It stays unchanged while messages may be missing that were not
     /// fetched from a store yet.
     func seenUntil(at now: Moment) -> [PubsubTopic: Timestamp] {
@@ -67,57 +73,74 @@ struct P2PProgress {
         return result
     }
 
-    /// Records which topics have peers. Called regularly.
+    /// Records how each topic is received. Called regularly.
     ///
     /// - Parameter isHandedOver: Whether all received messages were delivered.
-    mutating func note(hasPeers: [Bool], isHandedOver: Bool, at now: Moment) -> Losses {
-        let isBack = !isAttached
+    mutating func note(_ receptions: [TopicReception], isHandedOver: Bool, at now: Moment) -> Losses {
+        let isBack = begin(at: now)
         var losses = Losses()
         for index in topics.indices {
-            note(index, hasPeers: hasPeers[index], isBack: isBack, heardUntil: now, isHandedOver: isHandedOver, at: now, &losses)
+            let reception = receptions[index]
+            // Before it is first covered, this run missed nothing.
+            let lostFrom = topics[index].wasCovered ? reception.lostFrom.map { now - (now.instant - $0) } : nil
+            note(index, reception, isBack: isBack, gapFrom: lostFrom, heardUntil: now, isHandedOver: isHandedOver, at: now, &losses)
         }
         return losses
     }
 
     /// The same for a client of filter nodes: topics count as seen up to the last proof that a subscription works.
     mutating func note(_ standing: FilterPeers.Standing, isHandedOver: Bool, at now: Moment) -> Losses {
-        let isBack = !isAttached
+        let isBack = begin(at: now)
         var losses = Losses(needsCatchUp: standing.uncertainFrom != nil)
         if let uncertain = standing.uncertainFrom {
             for index in topics.indices { topics[index].catchUp.noteGap(from: uncertain, at: now) }
         }
+        let reception = TopicReception(hasPeers: standing.isAccepted, isCovered: standing.isAccepted)
         for index in topics.indices {
             note(
-                index, hasPeers: standing.isAccepted, isBack: isBack, gapFrom: standing.gapFrom, heardUntil: standing.provenUntil ?? now,
+                index, reception, isBack: isBack, gapFrom: standing.gapFrom, heardUntil: standing.provenUntil ?? now,
                 isHandedOver: isHandedOver, at: now, &losses)
         }
         return losses
     }
 
+    /// - Returns: Whether no topic is covered before this note.
+    private mutating func begin(at now: Moment) -> Bool {
+        if let lastNote, now.instant - lastNote > Self.longestPause {
+            for index in topics.indices { topics[index].isCovered = false }
+        }
+        lastNote = now.instant
+        return !topics.contains { $0.isCovered }
+    }
+
     /// - Parameters:
-    ///   - gapFrom: The time since which messages may be lost, besides those published while the topic was detached.
-    ///   - heardUntil: The time up to which all messages were received, if the topic has peers.
+    ///   - gapFrom: The time since which messages may be lost, besides those published while the topic was not covered.
+    ///   - heardUntil: The time up to which all messages were received, if the topic is covered.
     private mutating func note(
-        _ index: Int, hasPeers: Bool, isBack: Bool, gapFrom: Moment? = nil, heardUntil: Moment, isHandedOver: Bool, at now: Moment,
+        _ index: Int, _ reception: TopicReception, isBack: Bool, gapFrom: Moment?, heardUntil: Moment, isHandedOver: Bool, at now: Moment,
         _ losses: inout Losses
     ) {
         var isGap = topics[index].catchUp.noteClock(at: now)
         let seen = topics[index].seen
         var lostFrom = gapFrom
-        if hasPeers, !topics[index].isAttached {
+        if reception.isCovered, !topics[index].isCovered {
             if isBack { topics[index].catchUp.noteReconnection() }
             if let seen { lostFrom = lostFrom.map { .earliest($0, seen) } ?? seen }
         }
-        if let lostFrom, topics[index].catchUp.noteGap(from: lostFrom, at: now) {
-            // Before the first attachment, this run missed nothing: the time since the previous run is looked up.
-            isGap = isGap || gapFrom != nil || topics[index].wasAttached
-            losses.needsCatchUp = true
+        if let lostFrom {
+            losses.resumed.append(pubsubTopics[index])
+            if topics[index].catchUp.noteGap(from: lostFrom, at: now) {
+                // Before it is first covered, this run missed nothing: the time since the previous run is looked up.
+                isGap = isGap || gapFrom != nil || topics[index].wasCovered
+                losses.needsCatchUp = true
+            }
         }
         if isGap { (losses.gapCount, losses.needsCatchUp) = (losses.gapCount + 1, true) }
         // Undelivered messages are lost if the process ends. After one of two filter nodes left, the other one's proof may be older.
-        if hasPeers, seen.map({ isHandedOver && $0.instant <= heardUntil.instant }) ?? true { topics[index].seen = heardUntil }
-        topics[index].isAttached = hasPeers
-        topics[index].wasAttached = topics[index].wasAttached || hasPeers
+        if reception.isCovered, seen.map({ isHandedOver && $0.instant <= heardUntil.instant }) ?? true { topics[index].seen = heardUntil }
+        topics[index].isAttached = reception.hasPeers
+        topics[index].isCovered = reception.isCovered
+        topics[index].wasCovered = topics[index].wasCovered || reception.isCovered
     }
 
     // MARK: Catching up

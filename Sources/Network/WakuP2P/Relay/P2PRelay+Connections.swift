@@ -168,9 +168,12 @@ extension P2PRelay {
         host.serve(Self.gossipProtocols, streamsPerPeer: 2) { [weak self] stream in
             guard let self else { return }
             let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
+            let id = ObjectIdentifier(stream.connection)
             let (_, outcome) = driver.connected(
-                stream.peer, over: ObjectIdentifier(stream.connection), version: version, isOutbound: !stream.connection.isInbound
+                stream.peer, over: id, version: version, isOutbound: !stream.connection.isInbound
             ) { self.isCurrent(stream.connection) }
+            driver.streamBegan(of: stream.peer, over: id)
+            defer { driver.streamEnded(of: stream.peer, over: id) }
             await carryOut(outcome)
             for try await frames in stream.messages(limit: GossipRPC.maximumByteCount) {
                 await carryOut(driver.received(frames, from: stream.peer))

@@ -21,16 +21,19 @@ extension P2PRelay {
     private func keepReadingLists() async {
         var sequences: [String: UInt64] = [:]
         while !Task.isCancelled {
-            let peerCount = workingPeers.count
+            let peerCount = chosenPeerCount
             if lockedState.withLock({ $0.finder.wantsReading(peerCount: peerCount, at: .now) }) { await readLists(&sequences) }
             try? await Task.sleep(for: .seconds(1))
         }
     }
 
     func nodesToDial() -> [Multiaddr] {
-        let (connected, peerCount) = (Set(host.peers.map(\.connection.peer)), workingPeers.count)
+        let (connected, peerCount) = (Set(host.peers.map(\.connection.peer)), chosenPeerCount)
         return lockedState.withLock { $0.finder.toDial(connected: connected, peerCount: peerCount, at: .now) }
     }
+
+    /// Without the peers that dialed this node: strangers must not keep it from choosing others.
+    private var chosenPeerCount: Int { isFilterClient ? workingPeers.count : driver.chosenPeers.count }
 
     private func readLists(_ sequences: inout [String: UInt64]) async {
         var walk = NodeTreeWalk(configuration.nodeLists, minimumSequences: sequences)
@@ -69,7 +72,11 @@ extension P2PRelay {
 
     private func noteListed(_ nodes: [NodeRecord], isComplete: Bool) {
         let shards = configuration.pubsubTopics.compactMap(\.relayShard).map { UInt32($0.shard) }
-        lockedState.withLock { $0.finder.found(nodes, isComplete: isComplete, clusterID: configuration.clusterID, shards: shards) }
+        let listed = lockedState.withLock { state in
+            state.finder.found(nodes, isComplete: isComplete, clusterID: configuration.clusterID, shards: shards)
+            return state.finder.listedPeers
+        }
+        driver.choose(listed.union(configuration.peers.compactMap(\.peerID)))
     }
 
     /// Dials a node from a list. It is kept if it sends messages after the trial, or has a store while too few other nodes have one.

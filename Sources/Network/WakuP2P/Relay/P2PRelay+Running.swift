@@ -82,9 +82,9 @@ extension P2PRelay {
 
     /// Records which topics messages are received on, and starts catching up when messages may have been lost.
     func updateAttachment() {
-        let hasPeers = isFilterClient ? [] : driver.hasPeers(on: configuration.pubsubTopics)
+        let receptions = isFilterClient ? [] : driver.takeReceptions()
         // The filter peers' standing is taken under the same lock, so that concurrent updates are recorded in order.
-        let update = lockedState.withLock { $0.updateAttachment(hasPeers: hasPeers, isInboxEmpty: inbox.isEmpty, at: .now()) }
+        let update = lockedState.withLock { $0.updateAttachment(receptions, isInboxEmpty: inbox.isEmpty, at: .now()) }
         for _ in 0..<update.losses.gapCount { configuration.report(.gap) }
         if update.losses.needsCatchUp { for gap in gapNoted.joined() { gap.signal() } }
         if update.needsLookBack { lookBackAdded.signal() }

@@ -61,6 +61,8 @@ public final class P2PRelay: Relay {
         public var contentTopics: (@Sendable (_ limit: Int) -> [ContentTopic])?
         /// Intervals of requests to filter nodes.
         var filter = FilterTiming()
+        /// A peer that ended its gossip stream is disconnected after this long unless it opens another one.
+        var gossipMuteTimeout = Duration.seconds(10)
         /// How far back the relay looks for queries on newly subscribed topics, or after a time without peers.
         var lookBackWindow = QueryLookBack.window
         /// ``StoreCatchUp/Configuration/settling`` and ``StoreCatchUp/Configuration/shortestPeriod``
@@ -87,6 +89,9 @@ public final class P2PRelay: Relay {
             self.wants = wants
             self.report = report
         }
+
+        /// The peers that the operator chose to receive from; nil for all. Further ones are found on ``nodeLists``.
+        var chosenPeers: Set<PeerID>? { peers.isEmpty && nodeLists.isEmpty ? nil : Set(peers.compactMap(\.peerID)) }
 
         /// The stores to catch up from.
         var stores: StoreChoice { StoreChoice(configured: peers.compactMap(\.peerID), findsPeers: !nodeLists.isEmpty) }
@@ -116,9 +121,9 @@ public final class P2PRelay: Relay {
         eventLoop = MultiThreadedEventLoopGroup.singleton.next()
         host = Host(key: configuration.key, configuration: hostConfiguration, logger: logger, group: eventLoop)
         driver = GossipDriver(
-            configuration: configuration.gossip, topics: configuration.pubsubTopics,
+            configuration: configuration.gossip, topics: configuration.pubsubTopics, chosen: configuration.chosenPeers,
             validator: MessageValidator(window: configuration.forwardingWindow, wants: configuration.wants),
-            seed: .random(in: .min ... .max))
+            seed: .random(in: .min ... .max), muteTimeout: configuration.gossipMuteTimeout)
         let storeCount = configuration.stores.count
         gapNoted = configuration.pubsubTopics.map { _ in (0..<storeCount).map { _ in WakeUpSignal() } }
         lockedState = Mutex(P2PRelayState(configuration: configuration, own: host.peerID, at: .now()))

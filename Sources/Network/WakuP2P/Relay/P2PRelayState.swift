@@ -6,7 +6,7 @@ import Waku
 ///
 /// Its parts decide on their own; the methods here involve several of them.
 struct P2PRelayState {
-    /// The result of ``updateAttachment(hasPeers:isInboxEmpty:at:)``.
+    /// The result of ``updateAttachment(_:isInboxEmpty:at:)``.
     struct AttachmentUpdate: Hashable {
         var wasAttached: Bool
         var isAttached: Bool
@@ -86,20 +86,16 @@ struct P2PRelayState {
     /// Records which topics messages are received on, and notes gaps. Called regularly.
     ///
     /// - Parameters:
-    ///   - hasPeers: For each pubsub topic, whether its mesh has peers. Ignored for a filter client, for which ``filterPeers`` decides.
+    ///   - receptions: For each pubsub topic, how it is received. Ignored for a filter client, for which ``filterPeers`` decides.
     ///   - isInboxEmpty: Whether all received messages were delivered.
-    mutating func updateAttachment(hasPeers: [Bool], isInboxEmpty: Bool, at now: Moment) -> AttachmentUpdate {
+    mutating func updateAttachment(_ receptions: [TopicReception], isInboxEmpty: Bool, at now: Moment) -> AttachmentUpdate {
         var update = AttachmentUpdate(wasAttached: progress.isAttached, isAttached: false)
         if isFilterClient {
             update.losses = progress.note(filterPeers.takeStanding(), isHandedOver: isInboxEmpty, at: now)
         } else {
-            let interrupted = progress.interruptedTopics
-            update.losses = progress.note(hasPeers: hasPeers, isHandedOver: isInboxEmpty, at: now)
-            let left = progress.detachedTopics
-            for topic in interrupted where !left.contains(topic) {
-                lookBack.addGap(on: topic, at: now)
-                update.needsLookBack = true
-            }
+            update.losses = progress.note(receptions, isHandedOver: isInboxEmpty, at: now)
+            for topic in update.losses.resumed { lookBack.addGap(on: topic, at: now) }
+            update.needsLookBack = !update.losses.resumed.isEmpty
         }
         update.isAttached = progress.isAttached
         if update.wasAttached, !update.isAttached { reachedPeer() }
