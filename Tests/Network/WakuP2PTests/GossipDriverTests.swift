@@ -326,4 +326,23 @@ struct GossipDriverTests {
         router.streamEnded(of: peer, over: life)
         #expect(later() + later() == [])
     }
+
+    @Test func ownMessagesCountForChosenPeersThatTheyAreQueuedFor() throws {
+        let router = router(chosen: [peer])
+        func publish(_ number: UInt8) -> Int {
+            let message = WakuMessage(
+                payload: [UInt8](repeating: number, count: 140_000), contentTopic: ContentTopic(rawValue: "/c"), timestamp: .now())
+            let (publication, outcome) = router.publish(message.encoded(), on: Self.topic)
+            #expect(publication == .sent(peerCount: router.statuses.count))
+            return outcome.chosenRecipientCount
+        }
+        try join(router, NodeKey.generate().peerID, over: second, isOutbound: false)
+        #expect(publish(0) == 0)
+        try join(router, peer, over: first, isOutbound: true)
+        #expect(publish(1) == 1)
+        // Until its queue is full.
+        #expect((2..<40).map { publish($0) }.last == 0)
+        while router.nextFrame(to: peer, over: ObjectIdentifier(first)) != nil {}
+        #expect(publish(40) == 1)
+    }
 }

@@ -443,4 +443,17 @@ struct P2PRelayTests {
         await one.stop()
         await host.close()
     }
+
+    /// A peer that dialed this node may keep its answers back.
+    @Test func aMessageForPeersThatDialedThisNodeIsUnconfirmed() async throws {
+        let unreachable = try Multiaddr("/ip4/127.0.0.1/tcp/1").with(NodeKey.generate().peerID)
+        let one = try listening { $0.peers = [unreachable] }
+        let stranger = dialing(try await one.address())
+        try await eventually { one.relay.state == .attached && stranger.relay.state == .attached }
+        #expect(try await one.relay.publish(message(1), on: Self.topic) == .unconfirmed(canBeLookedUp: false))
+        #expect(try await stranger.relay.publish(message(2), on: Self.topic) == .confirmed)
+        try await eventually { stranger.received.count == 1 && one.received.count == 1 }
+        await stranger.stop()
+        await one.stop()
+    }
 }

@@ -45,6 +45,8 @@ final class GossipDriver: Sendable {
         /// Valid messages on unwanted topics.
         var unwantedCount = 0
         var peersToLeave: [PeerID] = []
+        /// The number of peers that this node chose and for which a message was queued, without one being dropped.
+        var chosenRecipientCount = 0
         /// Messages to validate; empty once ``GossipDriver/received(_:from:)`` returns.
         fileprivate var unjudged: [GossipMessage] = []
 
@@ -53,6 +55,7 @@ final class GossipDriver: Sendable {
             held += other.held
             unwantedCount += other.unwantedCount
             peersToLeave += other.peersToLeave
+            chosenRecipientCount += other.chosenRecipientCount
         }
     }
 
@@ -392,7 +395,10 @@ final class GossipDriver: Sendable {
         guard let enqueued = state.outbounds[number]?.queue.append(item), let outbound = state.outbounds[number] else { return }
         if enqueued == .kept {
             switch item {
-            case .message, .reply: state.outbounds[number]?.sentCount += 1
+            case .message:
+                state.outbounds[number]?.sentCount += 1
+                if outbound.isChosen { state.outcome.chosenRecipientCount += 1 }
+            case .reply: state.outbounds[number]?.sentCount += 1
             default: break
             }
         }

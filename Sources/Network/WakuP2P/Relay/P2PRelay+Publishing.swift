@@ -5,8 +5,8 @@ import Synchronization
 public import Waku
 
 extension P2PRelay {
-    /// Publishes by gossip, or by lightpush when no gossip peer is on the topic. Confirmed when the message is in a peer's queue, or when a lightpush
-    /// node reports that other nodes received it.
+    /// Publishes by gossip, or by lightpush when no gossip peer is on the topic. Confirmed when the message is in the queue of a peer that this node
+    /// chose, or when a lightpush node reports that other nodes received it.
     ///
     /// - Throws: `RelayError`: `refused` for an invalid or too large message, `unavailable` when no peer accepts it.
     @discardableResult
@@ -16,7 +16,9 @@ extension P2PRelay {
         let (publication, outcome) = driver.publish(message.encoded(), on: pubsubTopic)
         await carryOut(outcome)
         switch publication {
-        case .sent, .duplicate: return .confirmed
+        // Peers that dialed this node may keep it back.
+        case .sent: return outcome.chosenRecipientCount > 0 ? .confirmed : .unconfirmed(canBeLookedUp: hasStore)
+        case .duplicate: return .confirmed
         case .tooLarge:
             throw RelayError(code: .refused, message: "message is larger than \(configuration.gossip.maximumDataByteCount) bytes")
         case .noPeers: return try await push(message, on: pubsubTopic)
