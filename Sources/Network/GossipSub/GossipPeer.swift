@@ -45,14 +45,18 @@ struct GossipPeer {
     // Counted since the last heartbeat.
     var ihaveCount = 0
     var askedCount = 0
+    var emptyFrameCount = 0
     /// Messages that the peer does not want (IDONTWANT), with the number of the heartbeat at which each entry expires.
     var unwanted: [MessageID: Int] = [:]
 
     static let unwantedLimit = 1000
+    /// The maximum number of frames without content between two heartbeats. Other implementations send none, or a few.
+    static let emptyFrameLimit = 1000
 
     mutating func beginHeartbeat(_ number: Int) {
         ihaveCount = 0
         askedCount = 0
+        emptyFrameCount = 0
         if !unwanted.isEmpty { unwanted = unwanted.filter { $0.value > number } }
     }
 }

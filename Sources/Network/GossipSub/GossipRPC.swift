@@ -55,6 +55,12 @@ public struct GossipRPC: Sendable {
     private(set) var prune: [Prune] = []
     private(set) var idontwant: [MessageID] = []
 
+    /// Whether there is nothing in the frame for this node.
+    var isEmpty: Bool {
+        subscriptions.isEmpty && publications.isEmpty && ihave.isEmpty && iwant.isEmpty && graft.isEmpty && prune.isEmpty
+            && idontwant.isEmpty
+    }
+
     /// The number of published messages in the frame.
     public var messageCount: Int { publications.count }
 

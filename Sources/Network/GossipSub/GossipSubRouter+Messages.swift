@@ -48,6 +48,7 @@ extension GossipSubRouter {
     /// disconnected, are ignored.
     public mutating func received(_ rpc: GossipRPC, from peer: PeerNumber, at now: Instant) {
         guard peers[peer] != nil, !graylistIfNeeded(peer) else { return }
+        guard !rpc.isEmpty else { return receivedEmpty(from: peer) }
         for subscription in rpc.subscriptions { noteSubscription(subscription, of: peer) }
         for publication in rpc.publications {
             receivedMessage(publication, in: rpc, from: peer, at: now)
@@ -55,6 +56,11 @@ extension GossipSubRouter {
         }
         // A score that this lowers counts from the peer's next frame, or from the next heartbeat.
         receivedControl(rpc, from: peer, at: now)
+    }
+
+    private mutating func receivedEmpty(from peer: PeerNumber) {
+        peers[peer]?.emptyFrameCount += 1
+        if let known = peers[peer], known.emptyFrameCount > GossipPeer.emptyFrameLimit { receivedMalformed(from: peer) }
     }
 
     /// Disconnects a peer that sent a malformed frame, and lowers its score.

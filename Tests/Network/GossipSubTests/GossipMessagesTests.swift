@@ -132,6 +132,18 @@ struct GossipMessagesTests {
         #expect(router.gossip.takeActions().isEmpty)
     }
 
+    @Test func thousandsOfEmptyFramesDisconnectThePeer() throws {
+        var router = try Router.subscribed(peerCount: 1)
+        let empty = try GossipRPC(parsing: [])
+        for _ in 0..<3 {
+            for _ in 0..<GossipPeer.emptyFrameLimit { router.gossip.received(empty, from: peer(0), at: router.now) }
+            #expect(!router.words(to: peer(0)).contains("disconnect"))
+            router.heartbeat()
+        }
+        for _ in 0...GossipPeer.emptyFrameLimit { router.gossip.received(empty, from: peer(0), at: router.now) }
+        #expect(router.words(to: peer(0)).contains("disconnect"))
+    }
+
     @Test("Own messages are flooded to all peers above the publish threshold")
     func floodPublishing() throws {
         var router = try Router.subscribed(peerCount: 20)

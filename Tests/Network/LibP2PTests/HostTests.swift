@@ -102,6 +102,21 @@ import WakuCrypto
         }
     }
 
+    /// All of them arrive together.
+    @Test func emptyMessagesAreReadInShortBatches() async throws {
+        try await withTwoHosts { dialer, listener in
+            let batches = Mutex<[Int]>([])
+            listener.serve("/count/1.0.0") { stream in
+                for try await batch in stream.messages(limit: 2_000) { batches.withLock { $0.append(batch.count) } }
+            }
+            let stream = try await dialer.openStream(to: listener.peerID, ["/count/1.0.0"])
+            try await stream.write(ByteBuffer(repeating: 0, count: 10_000))
+            stream.finish()
+            try await eventually { batches.withLock { $0.reduce(0, +) } == 10_000 }
+            #expect(batches.withLock { $0.max() } == MessageReader.batchLimit)
+        }
+    }
+
     @Test func manyStreamsAtOnce() async throws {
         try await withTwoHosts { dialer, listener in
             listener.serve("/double/1.0.0", streamsPerPeer: 100) { stream in

@@ -111,7 +111,8 @@ struct HostilePeersTests {
 
 /// Attacks on sockets, the handshake and the multiplexer.
 private enum RawAttack: CaseIterable {
-    case silence, noise, halfAHandshake, manyStreams, windowOverrun, unreadPings, alteredFrame, halfAFrame, splitHeaders, idlePeers, halfPushes
+    case silence, noise, halfAHandshake, manyStreams, windowOverrun, unreadPings, alteredFrame, halfAFrame, splitHeaders, idlePeers,
+        halfPushes
 
     /// Once; returns when the other side closed, or all was sent.
     func run(_ port: UInt16, from block: UInt8, server: PeerID?) {
@@ -268,7 +269,7 @@ private struct RawPeer {
 /// Attacks on gossip and on Waku requests, by peers that behave well otherwise.
 private struct GossipAttack: Sendable {
     enum Kind: CaseIterable {
-        case hugeFrame, partOfAFrame, nonsense, invalidMessages, announcements, wishes, grafts, subscriptions, junkOnTheTopic
+        case hugeFrame, partOfAFrame, nonsense, invalidMessages, announcements, wishes, grafts, subscriptions, junkOnTheTopic, emptyFrames
     }
 
     private static let topic = Array(PubsubTopic.statusDefault.rawValue.utf8)
@@ -306,6 +307,7 @@ private struct GossipAttack: Sendable {
         case .grafts: return message((0..<500).flatMap { _ in control(3, field(1, topic)) })
         case .subscriptions:
             return message((0..<1000).flatMap { field(1, [0x08, 1] + field(2, Array("/topic/\(number)/\($0)".utf8))) })
+        case .emptyFrames: return [UInt8](repeating: 0, count: 200_000)
         case .junkOnTheTopic:
             let junk = WakuMessage(
                 payload: randomBytes(2000), contentTopic: ContentTopic(TopicTag(of: "junk \(number % 7)")), timestamp: .now())

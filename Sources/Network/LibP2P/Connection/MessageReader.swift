@@ -6,6 +6,8 @@ public struct MessageReader {
     private let stream: PeerStream
     private let limit: Int
     private var received = ByteBuffer()
+    /// Whether the latest batch left out messages that may be complete.
+    private var isBatchCut = false
     /// The length of the incomplete message.
     private var expected = 0
     /// Accounts for received bytes, and for an incomplete message with its full length.
@@ -31,17 +33,23 @@ public struct MessageReader {
         }
     }
 
-    /// All complete messages that were received, at least one; nil when the peer finished the stream.
+    /// The complete messages that were received, at least one and at most 256; nil when the peer finished the stream. Other tasks run between two
+    /// batches.
     ///
     /// - Throws: As ``next()``
     public mutating func nextBatch() async throws -> [ByteBuffer]? {
+        if isBatchCut { await Task.yield() }
         var batch: [ByteBuffer] = []
         while true {
-            while let message = try take() { batch.append(message) }
+            while batch.count < Self.batchLimit, let message = try take() { batch.append(message) }
+            isBatchCut = batch.count == Self.batchLimit
             if !batch.isEmpty { return batch }
             guard try await fill() else { return nil }
         }
     }
+
+    /// The maximum number of messages in a batch: a window of data has room for 262,144 empty ones.
+    static let batchLimit = 256
 
     private mutating func take() throws -> ByteBuffer? {
         let prefix: (value: UInt64, byteCount: Int)?

@@ -176,7 +176,10 @@ extension P2PRelay {
             defer { driver.streamEnded(of: stream.peer, over: id) }
             await carryOut(outcome)
             for try await frames in stream.messages(limit: GossipRPC.maximumByteCount) {
-                await carryOut(driver.received(frames, from: stream.peer))
+                let outcome = driver.received(frames, from: stream.peer)
+                await carryOut(outcome)
+                // Its remaining frames are not worth the time.
+                if outcome.peersToLeave.contains(stream.peer) { return }
             }
         }
     }
