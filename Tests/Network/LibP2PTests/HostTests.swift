@@ -102,6 +102,23 @@ import WakuCrypto
         }
     }
 
+    @Test func nobodyIsEvictedForAConnectionThatIsRefused() async throws {
+        let evictions = Mutex(0)
+        var configuration = HostConfiguration()
+        (configuration.inboundLimit, configuration.connectionLimit) = (1, 1)
+        configuration.onRefusal = { _ in evictions.withLock { $0 += 1 } }
+        try await withTwoHosts(configuration) { dialer, listener in
+            try await eventually { listener.connection(to: dialer.peerID) != nil }
+            let connection = listener.connection(to: dialer.peerID)
+            let address = try #require(dialer.connection(to: listener.peerID)?.remoteAddress)
+            let other = Host(key: .generate())
+            // Refused after its handshake, which it may learn late.
+            if let refused = try? await other.connect(to: address) { await refused.waitUntilClosed() }
+            #expect(listener.connection(to: dialer.peerID) === connection && evictions.withLock { $0 } == 0)
+            await other.close()
+        }
+    }
+
     /// All of them arrive together.
     @Test func emptyMessagesAreReadInShortBatches() async throws {
         try await withTwoHosts { dialer, listener in

@@ -28,17 +28,18 @@ struct ConnectionTable<Link> {
     /// Of two simultaneously dialed connections, both sides keep the one that the peer with the lower id dialed. Otherwise the newer connection is
     /// kept, since a peer that dials again has lost the older one.
     mutating func add(_ link: Link, to peer: PeerID, isInbound: Bool, at now: NIODeadline) -> Decision {
-        guard peer != own else { return .refuse(.refused) }
-        guard let existing = entries[peer] else {
-            guard entries.count < limit else { return .refuse(.refused) }
-            entries[peer] = Entry(link: link, isInbound: isInbound, openedAt: now)
-            return .keep(replacing: nil)
-        }
+        if let refusal = refusal(of: peer, isInbound: isInbound, at: now) { return .refuse(refusal) }
+        let existing = entries.updateValue(Entry(link: link, isInbound: isInbound, openedAt: now), forKey: peer)
+        return .keep(replacing: existing?.link)
+    }
+
+    /// - Returns: Why ``add(_:to:isInbound:at:)`` would refuse a connection, or nil.
+    func refusal(of peer: PeerID, isInbound: Bool, at now: NIODeadline) -> ConnectionError? {
+        guard peer != own else { return .refused }
+        guard let existing = entries[peer] else { return entries.count < limit ? nil : .refused }
         let isSimultaneous = existing.isInbound != isInbound && now - existing.openedAt < Self.simultaneity
         let lowerDialed = isInbound == (peer < own)
-        if isSimultaneous, !lowerDialed { return .refuse(.replaced) }
-        entries[peer] = Entry(link: link, isInbound: isInbound, openedAt: now)
-        return .keep(replacing: existing.link)
+        return isSimultaneous && !lowerDialed ? .replaced : nil
     }
 
     /// - Returns: Whether the connection was the kept one.

@@ -11,6 +11,10 @@ extension Host: ConnectionOwner {
         let (decision, replaced) = state.withLock { state -> (ConnectionError?, Connection?) in
             guard !state.isClosed else { return (.closed, nil) }
             if connection.isInbound {
+                // Before another one is evicted for it.
+                if let refusal = state.connections.refusal(of: connection.peer, isInbound: true, at: connection.openedAt) {
+                    return (refusal, nil)
+                }
                 switch state.inbound.secured(connection.channelID, as: connection.peer, at: connection.openedAt) {
                 case .refused:
                     refusedBlock = .some(state.inbound.block(of: connection.channelID))
