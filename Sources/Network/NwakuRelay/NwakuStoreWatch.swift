@@ -39,7 +39,7 @@ package final class NwakuStoreWatch: Relay {
         var failures = 0
         /// Consecutive sweeps that ended at the page limit.
         var unfinished = 0
-        /// When the last successful sweep started.
+        /// When the last successful sweep started, or the time up to which it read everything.
         var sweptUntil: Timestamp?
         var recent = GenerationalCache<MessageHash, Void>(capacity: 20_000)
         var pageSize = StorePageSize()
@@ -139,7 +139,8 @@ package final class NwakuStoreWatch: Relay {
     ///
     /// - Returns: false when a query reached the page limit.
     private func sweep(deliver: @Sendable ([ReceivedMessage]) async -> Void) async throws(NwakuAPIError) -> Bool {
-        var isWhole = true
+        // The time up to which the queries that reached the page limit returned messages; nil when none did.
+        var cutAt: Timestamp?
         let now = Timestamp.now()
         let (topics, sweptUntil, additionCount) = sweep.withLock { ($0.topics, $0.sweptUntil, $0.additionCount) }
         let start = max(configuration.startTime, (sweptUntil ?? configuration.startTime) - Self.overlap)
@@ -160,15 +161,16 @@ package final class NwakuStoreWatch: Relay {
                 if !fresh.isEmpty { await deliver(fresh) }
                 guard let cursor = page.cursor, cursor != query.cursor else { break }
                 query.cursor = cursor
-                if number == configuration.pageLimit { isWhole = false }
+                if number == configuration.pageLimit { cutAt = min(cutAt ?? now, page.messages.last?.message.timestamp ?? start) }
             }
         }
         sweep.withLock { watch in
             watch.failures = 0
             watch.state = .attached
             // Topics added during the queries were not part of them, and messages on topics dropped meanwhile were skipped.
-            if watch.additionCount == additionCount { watch.sweptUntil = now }
+            // The next sweep reads the rest of a query from where it ended.
+            if watch.additionCount == additionCount { watch.sweptUntil = cutAt.map { max($0, sweptUntil ?? $0) } ?? now }
         }
-        return isWhole
+        return cutAt == nil
     }
 }

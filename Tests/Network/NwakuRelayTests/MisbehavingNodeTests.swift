@@ -252,4 +252,30 @@ import Waku
             #expect(watch.state == .attached && count.withLock { $0 } >= 12)
         }
     }
+
+    /// A store with more messages than are read at once, the oldest first.
+    @Test func theNextSweepGoesOnWhereThePageLimitEndedTheLast() async throws {
+        let first = Timestamp.now() - .seconds(5000)
+        let starts = Mutex<[String?]>([])
+        try await ScriptedNode.serve { call, query in
+            guard call.hasPrefix("GET /store") else { return nil }
+            let number = starts.withLock { starts in
+                starts.append(query["startTime"])
+                return starts.count
+            }
+            let time = (first + .seconds(100 * number)).rawValue
+            let message = #"{"payload": "\#(Self.payload)", "contentTopic": "\#(topicA)", "timestamp": \#(time)}"#
+            let entry = #"{"messageHash": "0x00", "message": \#(message), "pubsubTopic": "/waku/2/rs/16/32"}"#
+            return (200, #"{"statusCode": 200, "messages": [\#(entry)], "paginationCursor": "0x\#(number + 10)"}"#)
+        } _: { port in
+            var configuration = NwakuStoreWatch.Configuration(address: try makeAPI(port: port).address, startTime: first, interval: .zero)
+            configuration.pageLimit = 2
+            configuration.unfinishedPause = ExponentialBackoff(initial: .milliseconds(1), maximum: .milliseconds(1))
+            let watch = NwakuStoreWatch(configuration: configuration, contentTopics: [topicA], client: client, logger: quiet)
+            let inbox = Inbox()
+            try await during({ await watch.run { inbox.deliver($0) } }) { try await eventually { inbox.messages.count >= 6 } }
+        }
+        let expected: [String?] = [0, 0, 140, 140, 340, 340].map { "\((first + .seconds($0)).rawValue)" }
+        #expect(starts.withLock { Array($0.prefix(6)) } == expected)
+    }
 }
