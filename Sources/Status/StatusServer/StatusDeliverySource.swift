@@ -50,7 +50,7 @@ package struct StatusDeliverySource: DeliverySource {
     package func endDevice(_ row: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         .find(Self.findKey(ids: [row])) { rows in
             guard let row = rows.first, try row.unsigned(2) == version else { return .change([]) }
-            return Registrations.unregister(try RegistrationKey(row, at: 0), version: version, at: now)
+            return Registrations.end(try RegistrationKey(row, at: 0), version: version, at: now).map { _ in }
         }
     }
 }

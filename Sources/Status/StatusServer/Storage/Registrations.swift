@@ -228,12 +228,22 @@ package struct Registrations: Sendable {
         }
     }
 
-    /// As ``unregister(_:version:message:replacing:wasRegistered:at:)``, for any current row of the installation.
+    /// As ``unregister(_:version:message:replacing:wasRegistered:at:)``, for any current row of the installation. A higher version of it stays.
     package static func unregister(
         _ key: RegistrationKey, version: UInt64, message: MessageMark? = nil, wasRegistered: Bool = false, at now: Timestamp
     ) -> StoreCommand<Void> {
         head(of: key).then {
-            unregister(key, version: version, message: message, replacing: $0, wasRegistered: wasRegistered, at: now)
+            unregister(
+                key, version: max(version, $0?.version ?? 0), message: message, replacing: $0, wasRegistered: wasRegistered, at: now)
+        }
+    }
+
+    /// Unregisters an installation, keeping its version. Does nothing and returns false if it has another version by now: another node may have
+    /// committed a renewal since this one read the row.
+    static func end(_ key: RegistrationKey, version: UInt64, at now: Timestamp) -> StoreCommand<Bool> {
+        head(of: key).then { head in
+            guard let head, head.isRegistered, head.version == version else { return .done(false) }
+            return unregister(key, version: version, replacing: head, at: now).map { true }
         }
     }
 
@@ -363,7 +373,7 @@ package struct Registrations: Sendable {
             findEnding(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation), .integer(time.rawValue))
         ) { rows in
             guard let row = rows.first else { return .done(false) }
-            return unregister(key, version: try row.unsigned(1), at: now).map { true }
+            return end(key, version: try row.unsigned(1), at: now)
         }
     }
 }

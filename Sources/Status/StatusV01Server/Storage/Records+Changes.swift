@@ -118,7 +118,8 @@ extension Records {
     private static let findUnchanged = Query(
         V01Storage.record, [V01Storage.keyHash], where: [.less(V01Storage.changedAt), .present(V01Storage.sealed)])
     private static let findEnding = Query(
-        V01Storage.record, [.id], where: [.equal(V01Storage.keyHash), .present(V01Storage.sealed), .less(V01Storage.changedAt)])
+        V01Storage.record, [.id, V01Storage.version],
+        where: [.equal(V01Storage.keyHash), .present(V01Storage.sealed), .less(V01Storage.changedAt)])
 
     /// Records that have not been renewed since `time`. Reads all rows.
     static func records(unchangedSince time: Timestamp) -> StoreCommand<[V01.KeyHash]> {
@@ -130,7 +131,10 @@ extension Records {
     /// Unregisters an account, keeping its version; does nothing and returns false if it was renewed in the meantime. The content is not read.
     static func expire(_ keyHash: V01.KeyHash, unchangedSince time: Timestamp, at now: Timestamp) -> StoreCommand<Bool> {
         .read([findEnding(.bytes(keyHash.stored), .integer(time.rawValue)), rowRead(keyHash), devicesRead(keyHash)]) { found in
-            guard !found[0].isEmpty, let row = try row(found[1]) else { return .done(false) }
+            // Another node may have committed a renewal between the reads.
+            guard let old = found[0].first, let row = try row(found[1]), row.head.version == (try old.unsigned(1)) else {
+                return .done(false)
+            }
             let devices = try devices(found[2])
             return .change(end(keyHash, version: row.head.version, mark: nil, replacing: row, devices: devices, at: now), true)
         }

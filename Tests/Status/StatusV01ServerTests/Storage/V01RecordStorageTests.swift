@@ -186,6 +186,18 @@ struct V01RecordStorageTests {
         }
     }
 
+    /// Of another node on the same database, between the reads of the expiry.
+    @Test func expiryLeavesARenewal() async throws {
+        try await fixture.take(account.register(version: 1), of: account)
+        let expiry = Records.expire(account.keyHash, unchangedSince: Timestamp(rawValue: 10), at: Timestamp(rawValue: 30))
+        guard case .read(let reads, let next) = expiry else { throw TestFailure("no read") }
+        let old = try fixture.store.read(.read([reads[0]]) { .done($0) })
+        try await fixture.take(account.register(version: 2), of: account, at: Timestamp(rawValue: 20))
+        let current = try fixture.store.read(.read(Array(reads.dropFirst())) { .done($0) })
+        #expect(try await !fixture.store.commit(try next(old + current)))
+        #expect(try fixture.preferences(of: account)?.version == 2)
+    }
+
     @Test func nothingSecretIsInTheFile() async throws {
         var secret = account
         secret.devices = [V01Account.device("a", token: "device-token-in-clear")]
