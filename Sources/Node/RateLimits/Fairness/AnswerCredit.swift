@@ -12,6 +12,8 @@ package struct AnswerCredit: Sendable {
     package static let knownRate = 64 << 10
     /// The most that is saved: more than the largest answer.
     package static let limit = 5 << 20
+    /// See ``RateLimiter``.
+    private static let greatestDelay = Duration.seconds(10)
 
     private struct Account {
         var bytes: Int
@@ -33,7 +35,8 @@ package struct AnswerCredit: Sendable {
         let elapsed = max(0, min(now.since(account.at).nanoseconds, 1_000_000_000 * 600))
         let accrued = standing == .known ? Int(elapsed / 1_000_000) * Self.knownRate / 1_000 : 0
         account.bytes = min(Self.limit, account.bytes + earned + accrued)
-        account.at = max(account.at, now)
+        // A greater step back means that the clock was set.
+        if now > account.at || account.at.since(now) > Self.greatestDelay { account.at = now }
         let isPaid = account.bytes >= byteCount
         if isPaid { account.bytes -= byteCount }
         accounts.set(account, of: registrant)

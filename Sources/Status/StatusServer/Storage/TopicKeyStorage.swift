@@ -67,6 +67,11 @@ struct TopicKeyStorage: Sendable {
         Self.writeKey(.integer(Self.id(topic)), sealer.seal(key, in: StatusStorage.topicKey, boundTo: [.text(topic)]))
     }
 
+    /// Stores no key for a registrant that has unregistered in the meantime: nothing would delete it.
+    func keep(_ key: SymmetricKey, of topic: String, ifRegisteredUnder tag: TopicTag) -> StoreCommand<Void> {
+        Self.queryTopics(withTag: tag).then { topics in .change(topics.contains(topic) ? [keep(key, of: topic)] : []) }
+    }
+
     /// Deletes the keys of a registrant's topics.
     static func forget(_ keyHash: KeyHash) -> Change {
         removeKeys(ids: [id(StatusTopics.query(keyHash)), id(StatusTopics.publishedQuery(keyHash))])

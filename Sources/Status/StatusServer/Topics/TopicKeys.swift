@@ -145,14 +145,14 @@ final class TopicKeys: Sendable {
                 return next
             }
             guard let next else { return }
-            end(next.tag, .success(next.topics.map { $0.1 ?? derive($0.0) }))
+            end(next.tag, .success(next.topics.map { $0.1 ?? derive($0.0, next.tag) }))
         }
     }
 
-    private func derive(_ topicString: String) -> SymmetricKey {
+    private func derive(_ topicString: String, _ tag: TopicTag) -> SymmetricKey {
         let key = KeyDerivation.topicKey(topicString)
         counters.add(.topicKeyDerived)
-        store.enqueue(.change([storage.keep(key, of: topicString)]))
+        store.enqueue(storage.keep(key, of: topicString, ifRegisteredUnder: tag))
         return key
     }
 

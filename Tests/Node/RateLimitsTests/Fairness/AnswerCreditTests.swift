@@ -27,6 +27,13 @@ import Testing
         #expect(!first && earned == (standing == .known) && !more)
     }
 
+    @Test func creditIsEarnedAfterTheClockWasAhead() {
+        var credit = AnswerCredit()
+        _ = pays(&credit, 1, of: .known, after: .seconds(86_400))
+        _ = pays(&credit, 5 << 20, of: .known, after: .zero)
+        #expect(pays(&credit, 64 << 10, of: .known, after: .seconds(1)))
+    }
+
     @Test func atMostFiveMebibytesAreSaved() {
         var credit = AnswerCredit()
         _ = pays(&credit, 0, of: .known, after: .zero)

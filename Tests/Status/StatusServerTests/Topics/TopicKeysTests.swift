@@ -2,6 +2,8 @@ import Foundation
 import NodeMetrics
 import RateLimits
 import StatusProtocol
+import Storage
+import StoreSQLite
 import Synchronization
 import Testing
 import Waku
@@ -10,6 +12,19 @@ import WakuCrypto
 @testable import StatusServer
 
 @Suite struct TopicKeysTests {
+    @Test func aKeyIsStoredOnlyWhileItsRegistrantIsRegistered() async throws {
+        let fixture = try StatusStoreFixture()
+        let (key, storage) = (StatusStoreFixture.key(), TopicKeyStorage(fixture.store.sealer))
+        let (topic, tag) = (StatusTopics.query(key.keyHash), QueryTopics(of: key.keyHash).deployed)
+        try await fixture.store.register(key)
+        try await fixture.store.unregister(key, version: 2)
+        try await fixture.store.commit(storage.keep(.random(), of: topic, ifRegisteredUnder: tag))
+        #expect(try fixture.store.topicKey(topic) == nil)
+        try await fixture.store.register(key, version: 3)
+        try await fixture.store.commit(storage.keep(.random(), of: topic, ifRegisteredUnder: tag))
+        #expect(try fixture.store.topicKey(topic) != nil)
+    }
+
     /// More derivations than can run at once, and room for one that waits.
     @Test func displacedDerivationsAreReportedAndAnswered() async throws {
         let fixture = try StatusStoreFixture()
