@@ -87,7 +87,7 @@ extension V01 {
 
         public init(parsing bytes: [UInt8]) throws(ProtobufError) {
             try ProtobufScan.checkNested(
-                bytes, field: 1, fieldLimit: Self.rowLimit, nestedFieldLimit: PushNotificationRegistration.listLimit + 64)
+                bytes, field: 1, fieldLimit: Self.rowLimit, nestedFieldLimit: Preferences.listEntryLimit + 64)
             self = try ProtobufC.decode(bytes, protobuf__v01__query_response__init) { message throws(ProtobufError) in
                 QueryResponse(info: try elements(message.pointee.n_info, message.pointee.info, QueryInfo.init))
             }

@@ -94,7 +94,7 @@ extension Records {
         V01Storage.device, [V01Storage.keyHash, V01Storage.installation, V01Storage.version], where: [.idAmong])
 
     /// Removes a device whose token is invalid from its record; with its last device the record becomes a tombstone. The version stays, so that
-    /// the account's next record is newer. Does nothing if the record has changed its version.
+    /// the account's next record is newer, and so does the time of its last renewal. Does nothing if the record has changed its version.
     func endDevice(_ id: Int64, version: UInt64, at now: Timestamp) -> StoreCommand<Void> {
         .find(Self.findDevice(ids: [id])) { rows in
             guard let found = rows.first, try found.unsigned(2) == version, let keyHash = V01.KeyHash(stored: try found.bytes(0))
@@ -110,7 +110,8 @@ extension Records {
                 }
                 return .change(
                     store(
-                        preferences, payload: preferences.encoded(), as: keyHash, mark: nil, replacing: row, devices: devices, at: now))
+                        preferences, payload: preferences.encoded(), as: keyHash, mark: nil, replacing: row, devices: devices,
+                        at: row.changedAt))
             }
         }
     }

@@ -26,6 +26,7 @@ package struct Records: Sendable {
         let neverRegistered: Bool
         /// The keyed hash of its access token.
         let token: [UInt8]?
+        let changedAt: Timestamp
 
         var storedVersion: Value { .integer(Int64(bitPattern: head.version)) }
     }
@@ -34,7 +35,7 @@ package struct Records: Sendable {
         V01Storage.record,
         [
             .column(.id), .column(V01Storage.version), .column(V01Storage.mark), .isPresent(V01Storage.sealed),
-            .column(V01Storage.unfounded), .column(V01Storage.recordToken),
+            .column(V01Storage.unfounded), .column(V01Storage.recordToken), .column(V01Storage.changedAt),
         ], where: [.equal(V01Storage.keyHash)])
     private static let findContent = Query(
         V01Storage.record, [V01Storage.version, V01Storage.sealed], where: [.equal(V01Storage.keyHash)])
@@ -47,7 +48,8 @@ package struct Records: Sendable {
                 id: try row.integer(0),
                 head: V01.RecordHead(
                     version: try row.unsigned(1), mark: try row.optionalInteger(2).map(V01.RegisterMark.init)),
-                isRegistered: try row.integer(3) != 0, neverRegistered: !row.isNull(4), token: try row.optionalBytes(5))
+                isRegistered: try row.integer(3) != 0, neverRegistered: !row.isNull(4), token: try row.optionalBytes(5),
+                changedAt: Timestamp(rawValue: try row.integer(6)))
         }
     }
 

@@ -67,6 +67,20 @@ struct V01HostileMessageTests {
         #expect(throws: ProtobufError.tooMany) { try V01.RegistrationResponse(parsing: answer + answer) }
     }
 
+    @Test("An answer may have as many access tokens as a record")
+    func tokens() throws {
+        func answer(_ count: Int) -> V01.QueryResponse {
+            V01.QueryResponse(info: [
+                V01.QueryInfo(
+                    accessToken: AccessToken(""), installationID: InstallationID("i"), publicKey: [UInt8](repeating: 7, count: 32),
+                    encryptedAccessTokens: [[UInt8]](repeating: [1], count: count))
+            ])
+        }
+        let longest = answer(V01.Preferences.listEntryLimit)
+        #expect(try V01.QueryResponse(parsing: longest.encoded()) == longest)
+        #expect(throws: ProtobufError.tooMany) { try V01.QueryResponse(parsing: answer(V01.Preferences.listEntryLimit + 64).encoded()) }
+    }
+
     @Test("Queries and requests for more than 1,000 are refused")
     func limits() throws {
         let hash = V01.KeyHash(of: PrivateKey.generate().publicKey)

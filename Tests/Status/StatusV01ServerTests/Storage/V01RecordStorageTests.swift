@@ -186,6 +186,16 @@ struct V01RecordStorageTests {
         }
     }
 
+    /// Otherwise a device whose token is dead would keep its account registered.
+    @Test func theEndOfADeviceIsNoRenewal() async throws {
+        try await fixture.take(account.register(version: 1), of: account, at: Timestamp(rawValue: 5))
+        let row = try #require(try fixture.devices(of: account).values.first)
+        try await fixture.store.commit(fixture.records.endDevice(row, version: 1, at: Timestamp(rawValue: 50)))
+        #expect(try fixture.devices(of: account).count == 1)
+        let expiry = Records.expire(account.keyHash, unchangedSince: Timestamp(rawValue: 6), at: Timestamp(rawValue: 60))
+        #expect(try await fixture.store.commit(expiry))
+    }
+
     /// Of another node on the same database, between the reads of the expiry.
     @Test func expiryLeavesARenewal() async throws {
         try await fixture.take(account.register(version: 1), of: account)
