@@ -3,7 +3,7 @@
     oxen_router.py ENDPOINT      ENDPOINT: tcp or ipc:///path
 
 It says "ready ENDPOINT KEY", then "greeted N" for every HI, "bye" for every BYE, and does what requests ask for by their command:
-echo, silent, refuse, forbid, bye, end, odd, flood (body: count and size), big (body: size).
+echo, silent, refuse, forbid, bye, end, odd, parts, flood (body: count and size), big (body: size).
 """
 
 import sys
@@ -57,9 +57,10 @@ while True:
         send(peer, b"REPLY")
         send(peer, b"HELLO")
         send(peer, b"\xff\xfe", b"x")
-        send(peer, *[b"x"] * 50)
         send(peer, b"what.is_this", b"x")
         send(peer, b"REPLY", tag, b"done")
+    elif command == b"parts":
+        send(peer, *[b""] * 100_000)
     elif command == b"flood":
         count, size = map(int, body.split())
         for number in range(count):

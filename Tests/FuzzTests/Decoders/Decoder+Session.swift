@@ -61,7 +61,7 @@ extension Decoder {
                 var session = OxenMQSession()
                 _ = session.receive([Array("HELLO".utf8)])
                 let parts = bytes.split(separator: 0, omittingEmptySubsequences: false).map(Array.init)
-                guard session.receive(parts) != .ignored else { throw Refused() }
+                if case .ignored = session.receive(parts) { throw Refused() }
             },
         ]
     }

@@ -86,7 +86,7 @@ struct czeromq {
 // thread's next call of it.
 const char *czeromq_open(const char *soname, struct czeromq *functions);
 
-// Bytes that a TCP connection has received since its beginning, or -1 if the descriptor is not one of TCP. Any descriptor may be given.
-long long czeromq_received_byte_count(int descriptor);
+// Bytes that were read from a TCP connection since its beginning, or -1 if the descriptor is not one of TCP. Any descriptor may be given.
+long long czeromq_read_byte_count(int descriptor);
 
 #endif

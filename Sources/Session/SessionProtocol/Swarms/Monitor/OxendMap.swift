@@ -100,7 +100,7 @@ final class OxendMap: Sendable {
             guard let tag = RequestTag(tag) else { return }
             if state.withLock({ $0.serversTag == tag }) { received(parts) }
             change { $0.source.replied(tag, at: $1) }
-        case .refused(let refusal, let tag):
+        case .refused(let refusal, let tag, _):
             logger.warning("oxend refused a request", metadata: ["reason": "\(refusal.rawValue)"])
             if let tag = tag.flatMap({ RequestTag($0) }) { change { $0.source.replied(tag, at: $1) } }
         case .command(OxendMapSource.blockNotice, _): want()

@@ -15,11 +15,11 @@ extension SubscriptionMonitor {
             }
         case .closed(let reason): closed(number, reason)
         case .reply(let tag, let parts): return replied(number, tag: tag, parts: parts)
-        case .refused(_, let tag): return refused(number, tag)
+        case .refused(_, let tag, let byteCount): return refused(number, tag, byteCount)
         case .command("notify.message", let parts): return reported(number, parts)
         case .command(MonitorEnded.command, let parts): return ended(number, parts)
-        case .command(_, let parts): return drop(.unknownCommand, parts, from: number)
-        case .ignored: return drop(.notOxenMQ, [], from: number)
+        case .command(_, let parts): return drop(.unknownCommand, size(of: parts), from: number)
+        case .ignored(let byteCount): return drop(.notOxenMQ, byteCount, from: number)
         }
         return .proceed
     }
@@ -42,7 +42,7 @@ extension SubscriptionMonitor {
     private func replied(_ number: ConnectionNumber, tag: [UInt8], parts: [[UInt8]]) -> OxenMQClient.Flow {
         // Ignores a reply to a request of another connection.
         guard let tag = RequestTag(tag), let entryCount = entryCount(of: tag, on: number) else {
-            return drop(.unknownReply, parts, from: number)
+            return drop(.unknownReply, size(of: parts), from: number)
         }
         let outcomes = parts.count == 1 ? MonitorOutcome.outcomes(parsing: parts[0], count: entryCount) : nil
         for case .refused(let refusal, _) in outcomes ?? [] { count(.refused(refusal)) }
@@ -55,9 +55,9 @@ extension SubscriptionMonitor {
         return .proceed
     }
 
-    private func refused(_ number: ConnectionNumber, _ tag: [UInt8]?) -> OxenMQClient.Flow {
+    private func refused(_ number: ConnectionNumber, _ tag: [UInt8]?, _ byteCount: Int) -> OxenMQClient.Flow {
         guard let tag = tag.flatMap({ RequestTag($0) }), let entryCount = entryCount(of: tag, on: number) else {
-            return drop(.unknownReply, [], from: number)
+            return drop(.unknownReply, byteCount, from: number)
         }
         for _ in 0..<entryCount { count(.refused(.other)) }
         change { state, now in state.monitor.refused(tag, at: now) }
@@ -87,7 +87,7 @@ extension SubscriptionMonitor {
             if isFirst { messageAdded.signal() }
             return isFull ? .pause : .proceed
         } catch {
-            return drop(error, parts, from: number)
+            return drop(error, size(of: parts), from: number)
         }
     }
 
@@ -103,7 +103,7 @@ extension SubscriptionMonitor {
                 reason = .malformed
             }
         }
-        if let reason { return drop(reason, parts, from: number) }
+        if let reason { return drop(reason, size(of: parts), from: number) }
         count(.ended)
         return .proceed
     }
@@ -111,9 +111,8 @@ extension SubscriptionMonitor {
     private static var unixMilliseconds: Int64 { Int64(Date().timeIntervalSince1970 * 1000) }
 
     /// Counts a dropped message. A server that sends too many is read slowly, but keeps its connection.
-    private func drop(_ reason: SessionDropReason, _ parts: [[UInt8]], from number: ConnectionNumber) -> OxenMQClient.Flow {
+    private func drop(_ reason: SessionDropReason, _ byteCount: Int, from number: ConnectionNumber) -> OxenMQClient.Flow {
         count(.dropped(reason))
-        let byteCount = parts.reduce(0) { $0 + $1.count }
         let until = state.withLock { state -> Instant? in
             // Messages read after the end of the connection are not counted.
             guard let server = state.monitor.server(of: number) else { return nil }
@@ -139,6 +138,8 @@ extension SubscriptionMonitor {
         }
         return .pause
     }
+
+    private func size(of parts: [[UInt8]]) -> Int { parts.reduce(0) { $0 + $1.count } }
 
     private func unthrottle(_ number: ConnectionNumber, _ until: Instant) {
         let isDue = state.withLock { state in

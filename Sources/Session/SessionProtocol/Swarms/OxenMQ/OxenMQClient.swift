@@ -11,10 +11,10 @@ package final class OxenMQClient: Sendable {
         case hello
         case reply(tag: [UInt8], parts: [[UInt8]])
         /// A request, identified by its tag, or a command was refused.
-        case refused(OxenMQSession.Refusal, tag: [UInt8]?)
+        case refused(OxenMQSession.Refusal, tag: [UInt8]?, byteCount: Int)
         case command(String, parts: [[UInt8]])
         /// An invalid message, or one at the wrong time, was dropped.
-        case ignored
+        case ignored(byteCount: Int)
         /// The connection failed or ended, the server sent BYE, or the send queue is full.
         case closed(Reason)
     }
@@ -33,8 +33,10 @@ package final class OxenMQClient: Sendable {
         case disconnected
         case bye
         case sendQueueFull
-        /// The server sent an endless message: see ``Configuration/maximumUnreceivedByteCount``.
+        /// The server sent an endless message: see ``Configuration/unreceived``.
         case endlessMessage
+        /// A message has more than ``OxenMQSession/maximumPartCount`` parts.
+        case tooManyParts
         /// An error of libzmq.
         case failed(String)
 
@@ -46,6 +48,7 @@ package final class OxenMQClient: Sendable {
             case .bye: "the server ended the connection"
             case .sendQueueFull: "the server does not accept requests"
             case .endlessMessage: "the server sends a message without an end"
+            case .tooManyParts: "the server sent a message of too many parts"
             case .failed(let text): text
             }
         }
@@ -63,15 +66,17 @@ package final class OxenMQClient: Sendable {
         /// Interval of the heartbeats of a connection, and the timeout of an answer.
         package let heartbeatInterval: Duration = .seconds(30)
         package let heartbeatTimeout: Duration = .seconds(60)
-        /// Limit of the bytes in libzmq that a connection has sent but the loop has not received. libzmq limits the size of parts and the number of
+        /// Limits of the bytes in libzmq that connections have sent but the loop has not received. libzmq limits the size of parts and the number of
         /// messages, but not the parts of one message: a server could fill the memory with a message that never ends.
-        package var maximumUnreceivedByteCount = 128 << 20
-        /// Interval of the checks of ``maximumUnreceivedByteCount``.
+        var unreceived: UnreceivedLimits
+        /// Interval of the checks of ``unreceived``.
         package var checkInterval: Duration = .seconds(1)
 
         /// For an oxend, whose answers are large.
-        package static let oxend = Configuration(maximumPartByteCount: 8 << 20, receiveQueue: 300)
-        package static let storageServers = Configuration(maximumPartByteCount: 4 << 20, receiveQueue: 100)
+        package static let oxend = Configuration(maximumPartByteCount: 8 << 20, receiveQueue: 300, unreceived: .init(each: 64 << 20))
+        /// While a storage server is not read, 100 reports of 77 KB wait, and answers of at most 4 MiB.
+        package static let storageServers = Configuration(
+            maximumPartByteCount: 4 << 20, receiveQueue: 100, unreceived: .init(each: 16 << 20))
     }
 
     private let mailbox: OxenMQMailbox<OxenMQLoop.Command>

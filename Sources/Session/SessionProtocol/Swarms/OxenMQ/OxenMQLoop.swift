@@ -222,9 +222,12 @@ final class OxenMQLoop {
     }
 
     private func checkUnreceived(at now: Instant) {
-        for (number, link) in links {
-            guard let count = link.unreceived.count(at: now), count > configuration.maximumUnreceivedByteCount else { continue }
-            close(number, .endlessMessage)
+        var counts: [UInt64: Int] = [:]
+        for number in links.keys { counts[number] = links[number]?.unreceived.count(at: now) }
+        for number in configuration.unreceived.excess(counts) {
+            // Whole messages before the endless one.
+            readRest(number)
+            if links[number] != nil { close(number, .endlessMessage) }
         }
     }
 

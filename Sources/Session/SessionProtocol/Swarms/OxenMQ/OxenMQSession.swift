@@ -38,12 +38,17 @@ package struct OxenMQSession: Hashable, Sendable {
 
     /// - Parameter parts: The parts of one message, at most one more than ``maximumPartCount``.
     package mutating func receive(_ parts: [[UInt8]]) -> OxenMQClient.Event {
-        guard state != .ended, 1...Self.maximumPartCount ~= parts.count, let first = parts.first,
-            1...Self.maximumCommandByteCount ~= first.count, let word = String(validating: first, as: UTF8.self)
-        else { return .ignored }
+        let byteCount = parts.reduce(0) { $0 + $1.count }
+        guard state != .ended else { return .ignored(byteCount: byteCount) }
+        guard parts.count <= Self.maximumPartCount else {
+            state = .ended
+            return .closed(.tooManyParts)
+        }
+        guard let first = parts.first, 1...Self.maximumCommandByteCount ~= first.count, let word = String(validating: first, as: UTF8.self)
+        else { return .ignored(byteCount: byteCount) }
         if let refusal = Refusal(rawValue: word) {
             let isRequest = parts.count > 2 && parts[1].elementsEqual("REPLY".utf8)
-            return .refused(refusal, tag: isRequest ? parts[2] : nil)
+            return .refused(refusal, tag: isRequest ? parts[2] : nil, byteCount: byteCount)
         }
         switch (word, state) {
         case ("BYE", _):
@@ -52,9 +57,9 @@ package struct OxenMQSession: Hashable, Sendable {
         case ("HELLO", .greeting):
             state = .ready
             return .hello
-        case ("HELLO", _), ("HI", _), (_, .greeting): return .ignored
+        case ("HELLO", _), ("HI", _), (_, .greeting): return .ignored(byteCount: byteCount)
         case ("REPLY", _):
-            guard parts.count > 1 else { return .ignored }
+            guard parts.count > 1 else { return .ignored(byteCount: byteCount) }
             return .reply(tag: parts[1], parts: Array(parts[2...]))
         default:
             return .command(word, parts: Array(parts[1...]))

@@ -85,12 +85,15 @@ final class ZeroMQSocket {
     struct Message {
         /// At most one more than the maximum.
         var parts: [[UInt8]] = []
-        /// Upper bound of the size of all parts on the wire, with the overhead of ZeroMQ and CURVE.
+        /// Size of all parts on the wire, with the overhead of ZeroMQ and CURVE.
         var wireByteCount = 0
     }
 
-    /// Size of header, nonce, tag and flags of a part.
-    private static let partOverhead = 64
+    /// Size of a part on the wire: CURVE's command name, nonce, tag and flags, after ZeroMQ's header.
+    static func wireByteCount(ofPart size: Int) -> Int {
+        let body = size + 33
+        return body + (body <= 255 ? 2 : 9)
+    }
 
     /// Receives one message; nil if there is none.
     func receive(maximumPartCount: Int) -> Message? {
@@ -105,7 +108,7 @@ final class ZeroMQSocket {
                 return received.parts.isEmpty ? nil : received
             }
             let size = table.zmq_msg_size(&message)
-            received.wireByteCount += size + Self.partOverhead
+            received.wireByteCount += Self.wireByteCount(ofPart: size)
             if received.parts.count <= maximumPartCount {
                 received.parts.append(Array(UnsafeRawBufferPointer(start: table.zmq_msg_data(&message), count: size)))
             }

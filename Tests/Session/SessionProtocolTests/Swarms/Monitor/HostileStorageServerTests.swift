@@ -29,7 +29,7 @@ struct HostileStorageServerTests {
             $0.drops.burst = 500
             $0.drops.rate = 0
             $0.messages.connectionByteCount = 1 << 20
-            $0.connections.maximumUnreceivedByteCount = unreceivedLimit
+            $0.connections.unreceived = UnreceivedLimits(each: unreceivedLimit, common: unreceivedLimit)
             $0.connections.checkInterval = .milliseconds(100)
             // A long pause, so that the reason of the disconnection can be checked.
             $0.swarms.pauses = [.seconds(600)]

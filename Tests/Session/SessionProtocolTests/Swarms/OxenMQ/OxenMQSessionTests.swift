@@ -18,14 +18,14 @@ import Testing
         #expect(!session.isReady)
         #expect(session.receive(parts("HELLO")) == .hello)
         #expect(session.isReady)
-        #expect(session.receive(parts("HELLO")) == .ignored)
+        #expect(session.receive(parts("HELLO")) == .ignored(byteCount: 5))
     }
 
     @Test func nothingCountsBeforeHello() {
         var session = OxenMQSession()
-        #expect(session.receive(parts("REPLY", "tag", "x")) == .ignored)
-        #expect(session.receive(parts("notify.message", "x")) == .ignored)
-        #expect(session.receive(parts("HI")) == .ignored)
+        #expect(session.receive(parts("REPLY", "tag", "x")) == .ignored(byteCount: 9))
+        #expect(session.receive(parts("notify.message", "x")) == .ignored(byteCount: 15))
+        #expect(session.receive(parts("HI")) == .ignored(byteCount: 2))
         #expect(!session.isReady)
     }
 
@@ -37,7 +37,7 @@ import Testing
         var session = ready()
         #expect(session.receive(parts("REPLY", "tag", "a", "b")) == .reply(tag: Array("tag".utf8), parts: parts("a", "b")))
         #expect(session.receive(parts("REPLY", "tag")) == .reply(tag: Array("tag".utf8), parts: []))
-        #expect(session.receive(parts("REPLY")) == .ignored)
+        #expect(session.receive(parts("REPLY")) == .ignored(byteCount: 5))
     }
 
     @Test func commandsHaveParts() {
@@ -49,26 +49,35 @@ import Testing
     @Test(arguments: OxenMQSession.Refusal.allCases)
     func errorsNameTheRequest(refusal: OxenMQSession.Refusal) {
         var session = ready()
-        #expect(session.receive(parts(refusal.rawValue, "REPLY", "tag")) == .refused(refusal, tag: Array("tag".utf8)))
-        #expect(session.receive(parts(refusal.rawValue, "monitor.messages")) == .refused(refusal, tag: nil))
-        #expect(session.receive(parts(refusal.rawValue)) == .refused(refusal, tag: nil))
+        let size = refusal.rawValue.utf8.count
+        let named = session.receive(parts(refusal.rawValue, "REPLY", "tag"))
+        #expect(named == .refused(refusal, tag: Array("tag".utf8), byteCount: size + 8))
+        #expect(session.receive(parts(refusal.rawValue, "monitor.messages")) == .refused(refusal, tag: nil, byteCount: size + 16))
+        #expect(session.receive(parts(refusal.rawValue)) == .refused(refusal, tag: nil, byteCount: size))
     }
 
     @Test func byeEndsTheConnection() {
         for var session in [OxenMQSession(), ready()] {
             #expect(session.receive(parts("BYE")) == .closed(.bye))
-            #expect(session.receive(parts("HELLO")) == .ignored)
-            #expect(session.receive(parts("notify.message", "x")) == .ignored)
+            #expect(session.receive(parts("HELLO")) == .ignored(byteCount: 5))
+            #expect(session.receive(parts("notify.message", "x")) == .ignored(byteCount: 15))
             #expect(!session.isReady)
         }
     }
 
     @Test func messagesOfNoProtocolAreIgnored() {
         var session = ready()
-        for odd in [[], [[]], [[0xFF, 0xFE]], [[UInt8](repeating: 0x61, count: 65)], Array(repeating: [0x61], count: 17)] as [[[UInt8]]] {
-            #expect(session.receive(odd) == .ignored)
+        for odd in [[], [[]], [[0xFF, 0xFE]], [[UInt8](repeating: 0x61, count: 65)], Array(repeating: [], count: 16)] as [[[UInt8]]] {
+            #expect(session.receive(odd) == .ignored(byteCount: odd.joined().count))
         }
         #expect(session.isReady)
+    }
+
+    /// A server could send millions of empty parts.
+    @Test func messageOfTooManyPartsEndsTheConnection() {
+        var session = ready()
+        #expect(session.receive(Array(repeating: [0x61], count: 17)) == .closed(.tooManyParts))
+        #expect(!session.isReady)
     }
 
     @Test func mutatedMessagesNeverTrap() {
