@@ -26,6 +26,14 @@ package struct StorageServer: Hashable, Sendable {
         self.init(publicKey: key, ip: ip, port: port, swarm: swarm)
     }
 
+    /// Addresses that no storage server of the internet has.
+    private static let localRanges =
+        AddressRange.loopback + AddressRange.privateNetworks
+        + ["0.0.0.0/8", "100.64.0.0/10", "224.0.0.0/3", "::/128", "ff00::/8"].compactMap { AddressRange($0) }
+
+    /// Whether the address is of this machine, of a private network, or of no single machine.
+    var isLocal: Bool { IPAddress(ip).map { address in Self.localRanges.contains { $0.contains(address) } } ?? true }
+
     /// The endpoint for ZeroMQ.
     package var endpoint: String { ip.contains(":") ? "tcp://[\(ip)]:\(port)" : "tcp://\(ip):\(port)" }
 }

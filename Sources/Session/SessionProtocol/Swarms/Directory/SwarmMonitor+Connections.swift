@@ -81,6 +81,7 @@ extension SwarmMonitor {
     /// Updates the storage servers of the network. Accounts move to their nearest swarms; remaining servers keep their connections.
     package mutating func update(_ list: [StorageServer], at now: Instant) {
         mapWantedAt = nil
+        isLocalMap = list.contains(where: \.isLocal)
         let kept = Set(list.map(\.publicKey))
         for index in servers.indices where servers[index].isOfMap && !kept.contains(servers[index].description.publicKey) {
             removeServer(index)

@@ -6,7 +6,7 @@ package import Core
 ///                                     └─▶ the account gets a place in the named swarm, with its servers in the map, or else those of the hint
 ///
 /// One server's claim removes nothing: the account also stays in the swarm of the map. The server that sent errcode 6 is asked again, as after every
-/// errcode 6.
+/// errcode 6. Only servers of the map name others, and none at a local address, unless the map has such servers too.
 extension SwarmMonitor {
     /// Limits of swarms and servers named in hints.
     enum NamedLimits {
@@ -84,9 +84,13 @@ extension SwarmMonitor {
     private mutating func swarm(named hint: SwarmHint, by source: Int, at now: Instant) -> Int? {
         if let known = swarmIndex[hint.swarm] { return known }
         if let named = namedIndex[hint.swarm] {
-            if swarms[named].sources?.insert(source).inserted == true { addServers(hint.servers, to: named, at: now) }
+            if !servers[source].isNamed, swarms[named].sources?.insert(source).inserted == true {
+                addServers(hint.servers, to: named, at: now)
+            }
             return named
         }
+        // Servers that hints name must not name further ones: each would multiply the connections.
+        guard !servers[source].isNamed else { return nil }
         let named = namedIndex.values.filter { swarms[$0].sources?.contains(source) ?? false }
         guard !hint.servers.isEmpty, namedIndex.count < NamedLimits.swarms, named.count < NamedLimits.swarmsPerSource else { return nil }
         let made = Swarm(id: hint.swarm, sources: [source], endsAt: now + configuration.moveLifetime)
@@ -106,7 +110,7 @@ extension SwarmMonitor {
         var room = min(
             NamedLimits.serversPerSwarm - swarms[swarm].servers.count, NamedLimits.servers - servers.count { $0.isNamed && !$0.isUnused })
         let known = Set(swarms[swarm].servers.map { servers[$0].description.publicKey })
-        for server in list where room > 0 && !known.contains(server.publicKey) {
+        for server in list where room > 0 && !known.contains(server.publicKey) && (isLocalMap || !server.isLocal) {
             let made = Server(description: server, swarm: swarm, state: .idle(retryAt: now), isNamed: true)
             let index = freeServers.popLast() ?? servers.endIndex
             if index == servers.endIndex { servers.append(made) } else { servers[index] = made }

@@ -17,6 +17,8 @@ package struct SwarmMonitor: Sendable {
     var swarms: [Swarm] = []
     var swarmIndex: [UInt64: Int] = [:]
     var ring = SwarmRing([])
+    /// Whether the map has servers at local addresses, as those of a test or a demonstration.
+    var isLocalMap = false
     /// Indexes of swarms named by storage servers that are not in the map, by swarm id.
     var namedIndex: [UInt64: Int] = [:]
     /// Reports of another swarm less than ``Configuration/moveInterval`` after the account's previous one, to be handled later.

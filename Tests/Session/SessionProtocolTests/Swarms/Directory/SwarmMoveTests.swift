@@ -146,6 +146,47 @@ import Testing
         #expect(network.monitor.subscriptions.places.values.allSatisfy { $0.count <= 1 })
     }
 
+    /// Each server of a hint could name others, and those again.
+    @Test func serversOfHintsNameNoOthers() {
+        var (network, connections) = network(400)
+        var open: [(number: ConnectionNumber, server: StorageServer)] = []
+        expectEnded(&network, account(0), hint: hint(1000, [1000, 1001]), by: connections[0], at: .seconds(1))
+        open += connects(advance(&network, to: .seconds(2)))
+        #expect(open.count == 2)
+        for (number, _) in open { network.monitor.connected(number, at: .seconds(2)) }
+        network.answerAll(at: .seconds(2))
+        // Neither another swarm, nor further servers of their own; the map's swarms are asked.
+        for (index, swarm) in [UInt64(2000), 1000].enumerated() {
+            let number = open[index].number
+            expectEnded(&network, account(0), hint: hint(swarm, [2000, 2001]), by: number, at: .seconds(3))
+            #expect(connects(advance(&network, to: .seconds(4))).isEmpty)
+        }
+        expectEnded(&network, account(1), hint: hint(1000), by: connections[0], at: .seconds(5))
+        _ = advance(&network, to: .seconds(6))
+        network.answerAll(at: .seconds(6))
+        expectEnded(&network, account(1), hint: hint(Self.far), by: open[0].number, at: .seconds(7))
+        #expect(asked(advance(&network, to: .seconds(9))) == [connections[2]])
+    }
+
+    @Test func hintsDoNotNameLocalServersUnlessTheMapDoes() {
+        let addresses = [
+            "127.0.0.1", "10.0.0.1", "192.168.1.1", "169.254.169.254", "224.0.0.1", "100.64.0.1", "::1", "fd00::1", "fe80::1", "ff02::1",
+        ]
+        for own in ["9.9.9.9", "10.0.0.9"] {
+            var network = Network()
+            let known = StorageServer(publicKey: [UInt8](repeating: 1, count: 32), ip: own, port: 22, swarm: 100)
+            let connections = network.connect([known])
+            network.monitor.set([MonitoredSubscription(id: id(0), account: account(0), entryByteCount: 220)], at: .zero)
+            network.answerAll(at: .zero)
+            let named = (addresses + ["8.8.8.8"]).enumerated().map { index, ip in
+                StorageServer(publicKey: [UInt8](repeating: UInt8(2 + index), count: 32), ip: ip, port: 22, swarm: 1000)
+            }
+            expectEnded(&network, account(0), hint: SwarmHint(swarm: 1000, servers: named), by: connections[0], at: .seconds(1))
+            let made = connects(advance(&network, to: .seconds(2))).map(\.server.ip)
+            #expect(made == (own == "9.9.9.9" ? ["8.8.8.8"] : addresses + ["8.8.8.8"]))
+        }
+    }
+
     @Test func namedServersEndUnlessTheyAreNamedAgain() {
         var (network, connections) = network()
         expectEnded(&network, account(0), hint: hint(50, [9]), by: connections[0], at: .seconds(1))
