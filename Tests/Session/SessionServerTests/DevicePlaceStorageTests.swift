@@ -89,4 +89,33 @@ struct DevicePlaceStorageTests {
         #expect(error.code == .error)
         #expect(try fixture.rows(of: account).count == 3)
     }
+
+    /// Each looks at all places of its account.
+    @Test("has few devices replaced by one body", arguments: SecondReportTests.Engine.allCases)
+    func fewAreReplaced(engine: SecondReportTests.Engine) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location())
+        let account = try SessionAccount.sessionID()
+        let signedAt = Int64.now - 1_000
+        try await fixture.apply((0..<30).map { _ in .subscribe(account.subscription(SessionDevice(), at: signedAt)) }, limit: 30)
+        let new = (0..<20).map { SessionRequest.subscribe(account.subscription(SessionDevice(), at: signedAt + 10 + 10 * $0)) }
+        let applied = try await fixture.apply(new, limit: 30)
+        #expect(applied.answers.prefix(10).allSatisfy { $0 == .added } && applied.replaced.count == 10)
+        #expect(applied.answers.dropFirst(10).allSatisfy { if case .failed(let error) = $0 { error.code == .error } else { false } })
+        // The next body finds room.
+        #expect(try await fixture.apply(Array(new.dropFirst(10)), limit: 30).replaced.count == 10)
+        #expect(try fixture.rows(of: account).count == 30)
+        try fixture.store.close()
+    }
+
+    @Test func renewalsDoNotReadTheOtherDevices() async throws {
+        let fixture = try SessionStoreFixture()
+        let (account, devices) = (try SessionAccount.sessionID(), [SessionDevice(), SessionDevice(), SessionDevice()])
+        for device in devices { try await fixture.subscribe(account, device, at: .now - 60) }
+        let renewals = devices.map { SessionRequest.subscribe(account.subscription($0)) }
+        let whenFull = try fixture.steps(of: renewals, limit: 3)
+        #expect(whenFull.readCount == (try fixture.steps(of: renewals, limit: 100).readCount) && whenFull.changeCount == 3)
+        // Those of a new device are read.
+        let new = [SessionRequest.subscribe(account.subscription(SessionDevice()))]
+        #expect(try fixture.steps(of: new, limit: 3).rowCount == 1 + 3)
+    }
 }

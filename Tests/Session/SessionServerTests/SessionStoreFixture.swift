@@ -35,6 +35,22 @@ struct SessionStoreFixture {
         return try await store.commit(subscriptions.apply(requests, rules, at: now) { nil })
     }
 
+    /// Counts the work of the writer for the requests of one body. Changes nothing.
+    func steps(of requests: [SessionRequest], limit: Int = 100) throws -> (readCount: Int, rowCount: Int, changeCount: Int) {
+        let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: limit)
+        var (command, readCount, rowCount) = (subscriptions.apply(requests, rules, at: .now) { nil }, 0, 0)
+        while true {
+            switch command {
+            case .apply(let changes, _): return (readCount, rowCount, changes.count)
+            case .read(let reads, let next):
+                let found = try store.read(StoreCommand<[[Row]]>.read(reads) { .done($0) })
+                readCount += reads.count
+                rowCount += found.joined().count
+                command = try next(found)
+            }
+        }
+    }
+
     func subscribe(_ account: SessionAccount, _ device: SessionDevice, at signedAt: Int64 = .now) async throws {
         try await apply([.subscribe(account.subscription(device, at: signedAt))], at: max(signedAt, .now))
     }

@@ -79,14 +79,14 @@ package struct DevicePlaces: Sendable {
     ///   - new: a device that has no place.
     ///   - kept: names of subscriptions that must not end.
     package func room(for new: DevicePlace, keeping kept: (_ name: [UInt8]) -> Bool = { _ in false }) -> Room {
-        let holders = Self.holders(of: places + [new]).sorted { Self.claim($0) < Self.claim($1) }
+        // Claims are computed once each: that of a holder looks at all of its devices.
+        let holders = Self.holders(of: places + [new]).map { (holder: $0, claim: Self.claim($0)) }.sorted { $0.claim < $1.claim }
         // A holder whose devices are all kept is passed over.
-        for holder in holders {
+        for (holder, _) in holders {
             let losers = holder.enumerated().flatMap { index, devices in
-                devices.filter { $0 == new || !kept($0.name) }.map { (place: $0, signature: index) }
+                devices.filter { $0 == new || !kept($0.name) }.map { (place: $0, claim: Self.claim($0, index, in: holder)) }
             }
-            let loser = losers.min { Self.claim($0.place, $0.signature, in: holder) < Self.claim($1.place, $1.signature, in: holder) }
-            guard let loser else { continue }
+            guard let loser = losers.min(by: { $0.claim < $1.claim }) else { continue }
             return loser.place == new ? .none : .replacing(loser.place)
         }
         return .none

@@ -25,12 +25,17 @@ struct RequestBatch {
             current = row.map { used.stored(signedAt: $0.signedAt, at: now) }
         }
 
+        func isSubscribed(at now: Int64) -> Bool { current.map { !$0.isExpired(at: now) } ?? false }
+
         /// A request was accepted. The replaced subscription's time is noted too: an earlier release stores it without.
         mutating func noteTimes(_ kind: AheadTime.Kind, _ signedAt: Int64, at now: Int64) {
             if let current { used.note(.subscription, current.signedAt, at: now) }
             used.note(kind, signedAt, at: now)
         }
     }
+
+    /// The number of an account's devices that those of one batch may replace: to find each looks at all of the account's places.
+    static let replacementLimit = 10
 
     let rules: SubscriptionRules
     /// The error if limits of the node, not of the account, refuse a new subscription; nil otherwise.
@@ -43,6 +48,9 @@ struct RequestBatch {
     private var deviceCounts: [AccountID: Int]
     /// The devices of accounts that may need more places than they have.
     private var places: [AccountID: DevicePlaces]
+    /// Accounts that get no further place in this batch.
+    private var closedAccounts: Set<AccountID> = []
+    private var replacedCounts: [AccountID: Int] = [:]
     /// Number of devices by push service, for those that ``SubscriptionRules/maximumDevicesPerOrigin`` applies to. Keyed by
     /// ``Subscriptions/originMark(of:)``.
     private var origins: [Int64: Int]
@@ -132,11 +140,13 @@ struct RequestBatch {
     /// The number of an account's places that a new device does not get.
     ///
     /// - Parameter loser: set to the device that makes room for it, if the account is full.
-    private func occupied(of account: AccountID, for new: DevicePlace, loser: inout DevicePlace?) -> Int {
+    private mutating func occupied(of account: AccountID, for new: DevicePlace, loser: inout DevicePlace?) -> Int {
         let count = deviceCounts[account, default: 0]
-        guard count >= rules.maximumDevicesPerAccount, let places = places[account],
-            case .replacing(let found) = places.room(for: new, keeping: { names[$0]?.isAnswered == true })
-        else { return count }
+        guard count >= rules.maximumDevicesPerAccount, let places = places[account], !closedAccounts.contains(account) else { return count }
+        guard case .replacing(let found) = places.room(for: new, keeping: { names[$0]?.isAnswered == true }) else {
+            closedAccounts.insert(account)
+            return count
+        }
         loser = found
         // One for one, even above a limit that was lowered.
         return rules.maximumDevicesPerAccount - 1
@@ -144,6 +154,8 @@ struct RequestBatch {
 
     private mutating func replace(_ loser: DevicePlace, of account: AccountID) {
         replaced.append(loser)
+        replacedCounts[account, default: 0] += 1
+        if replacedCounts[account] == Self.replacementLimit { closedAccounts.insert(account) }
         deviceCounts[account, default: 0] -= 1
         if let origin = loser.origin { origins[origin]? -= 1 }
         places[account]?.remove(loser.name)

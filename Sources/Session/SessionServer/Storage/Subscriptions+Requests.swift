@@ -96,8 +96,9 @@ extension Subscriptions {
             }
             var counts: [AccountID: Int] = [:]
             for (account, rows) in zip(accounts, found[(3 * names.count)...]) { counts[account] = Int(try rows[0].integer(0)) }
-            let full = Self.full(counts, requests: requests, rules: rules)
             let new = named.filter { if case .subscribe = $0.request { states[$0.name]?.current == nil } else { false } }
+            let unsubscribed = named.lazy.filter { states[$0.name]?.isSubscribed(at: now) != true }
+            let full = Self.full(counts, requests: unsubscribed.map(\.request), rules: rules)
             return places(of: full, since: oldest).then { [states, counts] places in
                 origins(rules.maximumDevicesPerOrigin == nil ? [] : Self.distinct(new.compactMap(\.origin))).then { origins in
                     var batch = RequestBatch(
@@ -112,8 +113,10 @@ extension Subscriptions {
         }
     }
 
-    /// The accounts that may need more places than they have, if all subscriptions among the requests are new.
-    private static func full(_ counts: [AccountID: Int], requests: [SessionRequest], rules: SubscriptionRules) -> [AccountID] {
+    /// The accounts that may need more places than they have.
+    ///
+    /// - Parameter requests: those for devices that are not subscribed.
+    private static func full(_ counts: [AccountID: Int], requests: some Sequence<SessionRequest>, rules: SubscriptionRules) -> [AccountID] {
         var needed = counts
         for case .subscribe(let form) in requests { needed[form.authority.account, default: 0] += 1 }
         return counts.keys.filter { needed[$0, default: 0] > rules.maximumDevicesPerAccount }
