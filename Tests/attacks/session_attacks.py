@@ -7,6 +7,7 @@ Needs the Session conformance kit for clients, storage servers and gorush, and t
 how the honest clients fared, and the daemon's memory before and at most during the attack. The exit status is 1 if the bar was missed.
 
     arrays    200 connections send arrays of 342 wrongly signed unsubscriptions; a subscription is asked for each second
+    places    as many send arrays of valid subscriptions from another network: renewals of an account's 100 devices, and further devices of it
     devices   the signature of an account, and a member's delegated key, are used for 100 devices each; then the owner subscribes
     messages  a storage server reports messages for an account with 99 devices; messages of others are timed
 """
@@ -83,13 +84,13 @@ def send(connection, request):
     return None
 
 
-def flood(address, body, until, counts, at):
-    """Sends the same request over one connection, the next as soon as it is answered."""
+def flood(address, body, until, counts, at, path="/unsubscribe", source=None):
+    """Sends the same request over one connection, the next as soon as it is answered. The source is the client's address."""
     host, port = address.split(":")
-    request = f"POST /unsubscribe HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    request = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
     while time.monotonic() < until:
         try:
-            with socket.create_connection((host, int(port)), 5) as connection:
+            with socket.create_connection((host, int(port)), 5, source and (source, 0)) as connection:
                 while time.monotonic() < until:
                     send(connection, request)
                     head = b""
@@ -119,13 +120,22 @@ def arrays(stage):
     stage.alive()
     account = Account()
     one = unsubscription(account, Device(), signature="11" * 64)
-    # Each with a token of its own, as short as it may be.
-    body = json.dumps([one | {"service_info": {"token": str(number)}} for number in range(342)], separators=(",", ":")).encode()
-    while len(body) > 100_000:
-        entries = json.loads(body)
-        body = json.dumps(entries[:len(entries) * 99_000 // len(body)], separators=(",", ":")).encode()
+    return asked_beside(stage, array_of(one))
+
+
+def array_of(one):
+    """The largest body with copies of an entry, each with a token of its own, as short as it may be."""
+    entries, body = [one | {"service_info": {"token": str(number)}} for number in range(342)], b""
+    while not body or len(body) > 100_000:
+        entries = entries[:len(entries) * 99_000 // len(body)] if body else entries
+        body = json.dumps(entries, separators=(",", ":")).encode()
+    return body
+
+
+def asked_beside(stage, body, **how):
+    """Honest clients subscribe while all connections send this body."""
     memory, until, counts = Memory(stage.daemon.pid), time.monotonic() + chosen.seconds, [0] * chosen.connections
-    threads = [threading.Thread(target=flood, args=(stage.daemon.session_http, body, until, counts, at), daemon=True)
+    threads = [threading.Thread(target=flood, args=(stage.daemon.session_http, body, until, counts, at), kwargs=how, daemon=True)
                for at in range(chosen.connections)]
     for thread in threads:
         thread.start()
@@ -144,6 +154,17 @@ def arrays(stage):
     good = sum(time <= 5 for time in times)
     return good >= 0.8 * asked, (f"{rate:.0f} arrays ({rate * len(body) / 1e6:.1f} MB) a second; {good} of {asked} honest subscriptions "
                                  f"within 5 s, {worst(times)}; {memory.end()}")
+
+
+def places(stage):
+    stage.ensure()
+    stage.alive()
+    family = group()
+    # The signature covers no token: one is enough for all.
+    body = array_of(subscription(family, Device()))
+    if sum(answer == ADDED for answer in stage.ask("/subscribe", body)) != 100:
+        return False, "the account did not get 100 devices"
+    return asked_beside(stage, body, path="/subscribe", source="127.9.9.9")
 
 
 def devices(stage):
@@ -203,7 +224,7 @@ def messages(stage):
 
 
 def main():
-    attacks = {"arrays": arrays, "devices": devices, "messages": messages}
+    attacks = {"arrays": arrays, "places": places, "devices": devices, "messages": messages}
     names = chosen.only.split(",") if chosen.only else list(attacks)
     folder, missed = Path(tempfile.mkdtemp()), False
     stage = Stage(chosen.binary, folder / "daemon")

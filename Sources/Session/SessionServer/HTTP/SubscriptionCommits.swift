@@ -14,7 +14,13 @@ final class SubscriptionCommits: Sendable {
     private let services: Set<PushService>
     private let monitor: any SubscriptionMonitoring
     private let timeout: AnswerTimeout
-    private let pending: Mutex<PendingBodies>
+    private let pending: Mutex<PendingBodies<Waiting>>
+
+    /// A body on its way to the store.
+    private struct Waiting: Sendable {
+        let command: StoreCommand<AppliedRequests>
+        let answer: FirstAnswer
+    }
 
     /// - Parameters:
     ///   - services: push services with a gorush endpoint.
@@ -44,23 +50,33 @@ final class SubscriptionCommits: Sendable {
         @Sendable func all(_ error: RequestError) -> [RequestAnswer] { requests.map { _ in .failed(error) } }
         guard !requests.isEmpty else { return completion([]) }
         if node.drain.isOn { return completion(all(.draining)) }
-        guard pending.withLock({ $0.add(byteCount: byteCount) }) else { return completion(all(.overloaded)) }
-        let answer = FirstAnswer { result in
-            guard let result else { return completion(all(.storeTimeout)) }
-            completion((try? result.get()) ?? all(.storeFailed))
-        }
-        timeout.watch(answer)
-        submit(requests, of: network, byteCount: byteCount, answer: answer)
-    }
-
-    private func submit(_ requests: [SessionRequest], of network: SenderNetwork, byteCount: Int, answer: FirstAnswer) {
         let now = node.now()
         let rules = SubscriptionRules(
             availableServices: services, maximumDevicesPerAccount: limits.maximumDevicesPerAccount,
             maximumDevicesPerOrigin: limits.maximumDevicesPerOrigin)
         let command = subscriptions.apply(requests, rules, at: now.seconds) { [limits] in limits.admitsNew(from: network, at: now) }
-        node.store.submit([command]) { [self] results in
-            pending.withLock { $0.remove(byteCount: byteCount) }
+        let answer = FirstAnswer { result in
+            guard let result else { return completion(all(.storeTimeout)) }
+            completion((try? result.get()) ?? all(.storeFailed))
+        }
+        let size = PendingBodySize(network: network, byteCount: byteCount, requestCount: requests.count)
+        guard pending.withLock({ $0.add(Waiting(command: command, answer: answer), size) }) else { return completion(all(.overloaded)) }
+        timeout.watch(answer)
+        submitNext()
+    }
+
+    private func submitNext() {
+        while let (body, size) = pending.withLock({ $0.next() }) {
+            // Its client was told that nothing is known of its requests.
+            if body.answer.isGiven { pending.withLock { $0.finish(size) } } else { submit(body, size) }
+        }
+    }
+
+    private func submit(_ body: Waiting, _ size: PendingBodySize) {
+        let answer = body.answer
+        node.store.submit([body.command]) { [self] results in
+            pending.withLock { $0.finish(size) }
+            defer { submitNext() }
             guard let result = results.first else { return answer.give(.failure(.storeFailed)) }
             switch result {
             case .success(let applied):
@@ -70,37 +86,71 @@ final class SubscriptionCommits: Sendable {
                 node.counters.add(.sessionReplaced, applied.replaced.count)
                 answer.give(.success(applied.answers))
             case .failure(let error):
-                node.errors.log("failed to store subscriptions", reason: error.message, count: requests.count)
+                node.errors.log("failed to store subscriptions", reason: error.message, count: size.requestCount)
                 answer.give(.failure(.storeFailed))
             }
         }
     }
 }
 
-/// Limits the memory of bodies waiting for the store while it hangs. Further bodies are refused at once.
-struct PendingBodies {
-    private static let countLimit = 4096
+/// The memory and the turn of a body until its requests are committed.
+struct PendingBodySize: Hashable, Sendable {
+    let network: SenderNetwork
+    let byteCount: Int
+    let requestCount: Int
+}
 
-    private let byteLimit: Int
-    private var count = 0
-    private var byteCount = 0
-
-    init(byteLimit: Int) {
-        self.byteLimit = byteLimit
+/// Bodies that wait for the store. A value without I/O.
+///
+/// The store carries out commands in order, so only a few bodies are there at a time. Further ones wait here, and client networks take turns by the
+/// number of their requests: a network with many or large bodies delays only itself. Their memory is divided as ``BodyRoom`` does it; bodies beyond
+/// are refused at once.
+struct PendingBodies<Body: Sendable>: Sendable {
+    struct Limits: Hashable, Sendable {
+        /// Bodies of all networks.
+        var bodyCount = 4096
+        /// No further body is given to the store while it has this many requests.
+        var submittedCount = 512
     }
 
-    /// - Returns: false if the body is over the limit.
-    mutating func add(byteCount size: Int) -> Bool {
-        guard count < Self.countLimit, size <= byteLimit - byteCount else { return false }
-        count += 1
-        byteCount += size
+    /// The number of requests per turn.
+    private static var quantum: Int { 64 }
+
+    private let limits: Limits
+    private let leastByteCount: Int
+    private var room: BodyRoom<Void>
+    private var turns = DeficitTurns<SenderNetwork, (body: Body, size: PendingBodySize)>(
+        quantum: quantum, costLimit: RequestBody.maximumEntryCount)
+    private var submittedCount = 0
+
+    /// - Parameter byteLimit: of all bodies.
+    init(byteLimit: Int, limits: Limits = Limits()) {
+        self.limits = limits
+        leastByteCount = byteLimit / limits.bodyCount
+        room = BodyRoom(byteCount: byteLimit, limits: .init(networkCount: 0))
+    }
+
+    /// - Returns: false if there is no room for the body.
+    mutating func add(_ body: Body, _ size: PendingBodySize) -> Bool {
+        guard room.take(bytes(of: size), of: size.network, ()) == .held else { return false }
+        turns.append((body, size), cost: size.requestCount, of: size.network)
         return true
     }
 
-    mutating func remove(byteCount size: Int) {
-        count -= 1
-        byteCount -= size
+    /// The next body to give to the store; nil if none waits, or the store has enough.
+    mutating func next() -> (body: Body, size: PendingBodySize)? {
+        guard submittedCount < limits.submittedCount, let next = turns.popFirst()?.element else { return nil }
+        submittedCount += next.size.requestCount
+        return next
     }
+
+    /// A body of ``next()`` is committed, has failed, or was given up.
+    mutating func finish(_ size: PendingBodySize) {
+        submittedCount -= size.requestCount
+        _ = room.release(bytes(of: size), of: size.network)
+    }
+
+    private func bytes(of size: PendingBodySize) -> Int { max(size.byteCount, leastByteCount) }
 }
 
 /// Completes once, with the first of two results: the store's answer, or a timeout.
