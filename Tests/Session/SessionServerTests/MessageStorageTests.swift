@@ -95,6 +95,30 @@ struct MessageStorageTests {
         #expect(all.duplicates == 2 && all.isWanted && all.notifications.isEmpty)
     }
 
+    /// The writer reads and seals them.
+    @Test func onlyNotificationsForAnotherKeyAreSealedAgain() async throws {
+        let devices = [SessionDevice(), SessionDevice()]
+        for device in devices { try await fixture.subscribe(account, device, at: .now - 60) }
+        for _ in 0..<20 { try await fixture.notify(message(for: account)) }
+        func cost(_ devices: [SessionDevice]) throws -> (readCount: Int, rowCount: Int, changeCount: Int) {
+            try fixture.steps(of: devices.map { .subscribe(account.subscription($0)) })
+        }
+        let (same, other) = (try cost(devices), try cost([SessionDevice(token: devices[0].token), devices[1]]))
+        #expect(same.rowCount < 10 && same.changeCount == 2)
+        #expect(other.rowCount == same.rowCount + 20 && other.changeCount == same.changeCount + 20)
+    }
+
+    @Test func aBodyHas1000NotificationsSealedAgain() async throws {
+        let devices = (0..<3).map { _ in SessionDevice() }
+        for device in devices { try await fixture.subscribe(account, device, at: .now - 60) }
+        for _ in 0..<4 {
+            let prepared = try (0..<100).map { _ in try fixture.prepare(message(for: account)) }
+            try await fixture.store.commit(fixture.subscriptions.notifyTogether(prepared))
+        }
+        let renewals = devices.map { SessionRequest.subscribe(account.subscription(SessionDevice(token: $0.token))) }
+        #expect(try fixture.steps(of: renewals).changeCount == 3 + 999)
+    }
+
     @Test func recentDeliveriesAreKnownFor24Hours() throws {
         let (recent, now) = (RecentDeliveries(), Timestamp.now())
         let deliveries = (0..<3).map { DeliveryID(hashing: [$0]) }
