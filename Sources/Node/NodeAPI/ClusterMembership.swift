@@ -17,8 +17,8 @@ package protocol ClusterMembership: Sendable {
     ///
     /// - Parameter usage: the limits, by names that are the same at all nodes, and the amount used of each.
     func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber)
-    /// Announces that this node can serve a share of the protocol's keys: see ``ProtocolService/keyShareChanged(_:)``.
-    func offerKeys()
+    /// Announces whether this node can serve a share of the protocol's keys: see ``ProtocolService/keyShareChanged(_:)``. It can't at first.
+    func offerKeys(_ isOffered: Bool)
 
     // MARK: Messages
 

@@ -37,7 +37,7 @@ public protocol ProtocolService: Sendable {
     func nodeCountChanged(_ nodeCount: Int)
     /// Called when another node has used part of a limit that nodes count together: see `ClusterMembership.publishUsage(_:of:)`.
     func recordSharedLimitUsage(_ name: String, cost: Int)
-    /// Called when this node's share of the protocol's keys changes: see `ClusterMembership.offerKeys()`.
+    /// Called when this node's share of the protocol's keys changes: see `ClusterMembership.offerKeys(_:)`.
     func keyShareChanged(_ share: KeyShare)
 
     /// Its queues with their limits; nil for queues without their own limit.

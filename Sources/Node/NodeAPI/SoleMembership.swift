@@ -10,7 +10,7 @@ package struct SoleMembership: ClusterMembership {
 
     package var isShared: Bool { false }
     package func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber) {}
-    package func offerKeys() {}
+    package func offerKeys(_ isOffered: Bool) {}
 
     package func hear(
         _ messages: [(hash: MessageHash, arrivals: [(place: Int, incoming: Incoming)])]

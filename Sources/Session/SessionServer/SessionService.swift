@@ -87,10 +87,7 @@ final class SessionService: RateLimitedService {
                 }
                 if let sharedMonitoring {
                     group.addTask { await self.followShare(sharedMonitoring) }
-                    group.addTask {
-                        await self.offerAccounts()
-                        await Self.sleepUntilCancelled()
-                    }
+                    group.addTask { await self.offerAccounts(sharedMonitoring) }
                     group.addTask { await self.followChanges(sharedMonitoring) }
                 }
                 // A task that ends before it is cancelled has failed.
@@ -221,12 +218,16 @@ final class SessionService: RateLimitedService {
         shareChanged.signal()
     }
 
-    /// Announces that this node can monitor accounts once it has a list of storage servers. Until then other nodes monitor its share.
-    private func offerAccounts() async {
-        while monitor.figures.knownServers == 0 {
-            guard (try? await Task.sleep(for: Self.retryInterval)) != nil else { return }
-        }
-        node.cluster.offerKeys()
+    /// Announces whether this node can monitor accounts. While it can't, other nodes monitor its share. Runs until cancelled.
+    private func offerAccounts(_ shared: SharedMonitoring) async {
+        var offer = AccountOffer()
+        repeat {
+            let isConnected = monitor.figures.connectedServers > 0
+            let others = (shared.share?.nodeCount ?? 0) - (offer.isOffered ? 1 : 0)
+            guard offer.update(isConnected: isConnected, hasOthers: others > 0, at: .now) else { continue }
+            node.cluster.offerKeys(offer.isOffered)
+            if !offer.isOffered { node.logger.warning("no storage server connected for a minute; other nodes take over the accounts") }
+        } while (try? await Task.sleep(for: Self.retryInterval)) != nil
     }
 
     /// After each change of the nodes, starts monitoring the accounts of this node's share, and stops monitoring the others after

@@ -107,25 +107,40 @@ struct SessionClusterTests {
         }
     }
 
-    @Test("A node that has no list of storage servers leaves all accounts to the other, until it has one")
+    @Test("A node that reaches no storage server leaves all accounts to the other, until it reaches one")
     func withoutServers() async throws {
         let accounts = try (0..<16).map { _ in try SessionAccount.sessionID() }
         func handOverAtOnce(_ configuration: inout SessionPush.Configuration) { configuration.handoverTime = .zero }
-        var figures = second.monitor.figures
-        let knownServers = figures.knownServers
-        figures.knownServers = 0
-        second.monitor.figures = figures
+        second.monitor.figures.connectedServers = 0
         try await first.withNode(configure: handOverAtOnce) { a async throws in
             for account in accounts { _ = try await a.subscribe(account, SessionDevice()) }
             try await eventually { isDivided(accounts, a) }
             try await second.withNode(configure: handOverAtOnce) { b async throws in
                 try await eventually { nodeCount(b) != nil && nodeCount(b) == nodeCount(a) }
                 #expect(second.monitor.accounts.isEmpty && first.monitor.accounts.count == 16)
-                var figures = second.monitor.figures
-                figures.knownServers = knownServers
-                second.monitor.figures = figures
+                second.monitor.figures.connectedServers = 4
                 try await eventually { isDivided(accounts, a, b) }
+                // Withdraws, as after a minute without a connection.
+                b.node.cluster.offerKeys(false)
+                try await eventually { second.monitor.accounts.isEmpty && first.monitor.accounts.count == 16 }
             }
         }
+    }
+
+    @Test func accountsAreOfferedWhileStorageServersAreReachedOrNobodyElseHasThem() {
+        var offer = AccountOffer()
+        func changes(_ isConnected: Bool, others: Bool, at second: Int) -> Bool? {
+            offer.update(isConnected: isConnected, hasOthers: others, at: .seconds(second)) ? offer.isOffered : nil
+        }
+        #expect(changes(false, others: false, at: 0) == nil)
+        #expect(changes(true, others: true, at: 1) == true)
+        #expect(changes(true, others: true, at: 10) == nil)
+        #expect(changes(false, others: true, at: 69) == nil)
+        #expect(changes(false, others: false, at: 100) == nil)
+        #expect(changes(false, others: true, at: 101) == false)
+        #expect(changes(false, others: true, at: 200) == nil)
+        #expect(changes(true, others: true, at: 201) == true)
+        #expect(changes(false, others: true, at: 260) == nil)
+        #expect(changes(false, others: true, at: 261) == false)
     }
 }

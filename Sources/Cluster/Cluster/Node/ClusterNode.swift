@@ -151,9 +151,9 @@ package final class ClusterNode: ClusterMembership {
     package var conflicts: [String] { state.withLock(\.conflicts) }
     package func isDisputed(_ setting: String) -> Bool { state.withLock { $0.disputedSettings.contains(setting) } }
 
-    /// Announces in the next heartbeat that this node serves a share of the keys.
-    package func offerKeys() {
-        state.withLock { $0.member.offersKeys = true }
+    /// Announces in the next heartbeat whether this node serves a share of the keys.
+    package func offerKeys(_ isOffered: Bool) {
+        state.withLock { $0.member.offersKeys = isOffered }
     }
 
     // MARK: Stopping
