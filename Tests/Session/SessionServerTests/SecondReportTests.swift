@@ -108,6 +108,35 @@ struct SecondReportTests {
         try fixture.store.close()
     }
 
+    /// Its lifetime is the age limit: the report that arrives first is before the end, and the other after it.
+    @Test("is recognized if the age limit passes the end of the message between both", arguments: Engine.allCases, [[0, 1], [1, 0]])
+    func endAtTheAgeLimit(engine: Engine, order: [Int64]) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location())
+        let account = try SessionAccount.sessionID()
+        try await fixture.subscribe(account, SessionDevice(), at: .now - 10)
+        let now = Timestamp.now()
+        let report = message(for: account, expiresAt: now.milliseconds + 600_000)
+        func prepare(_ receivedAt: Int64) throws -> PreparedMessage {
+            let expires = MessageRules.expiry(of: report, receivedAt: receivedAt, ageLimit: 600_000)
+            let preparation = fixture.subscriptions.prepare(
+                report, expires: Timestamp(milliseconds: expires),
+                mayEndOtherwise: MessageRules.mayEndOtherwise(report, receivedAt: receivedAt, ageLimit: 600_000), by: fixture.source,
+                fixture.sodium, at: now)
+            return try fixture.store.read(preparation)
+        }
+        let reports = try order.map { try prepare(now.milliseconds - 500 + 1000 * $0) }
+        #expect(reports[0].notifications.map(\.delivery) != reports[1].notifications.map(\.delivery))
+        #expect(try await fixture.notify(reports[0]).queued.count == 1)
+        #expect(try await fixture.notify(reports[1]).duplicates == 1)
+        #expect(try await fixture.store.commit(fixture.subscriptions.notifyTogether([reports[1]])).map { $0?.duplicates } == [1])
+        // Both in one command.
+        try await fixture.subscribe(account, SessionDevice())
+        let both = try order.map { try prepare(now.milliseconds - 500 + 1000 * $0) }
+        let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(both))
+        #expect(notified.map { $0?.queued.count } == [1, 0] && notified.map { $0?.duplicates } == [1, 2])
+        try fixture.store.close()
+    }
+
     @Test("for several devices is recognized for each of them", arguments: Engine.allCases)
     func eachDevice(engine: Engine) async throws {
         let fixture = try SessionStoreFixture(at: try await engine.location())
@@ -121,6 +150,28 @@ struct SecondReportTests {
         for device in devices.prefix(2) { try await fixture.subscribe(account, device) }
         for report in reports { #expect(try await fixture.notify(report).duplicates == 3) }
         #expect(try fixture.waiting.count == 2)
+        try fixture.store.close()
+    }
+
+    /// The other node's notification has left the outbox between this node's reads and its changes.
+    @Test("at another node at the same time makes no second notification", arguments: Engine.allCases)
+    func atOnce(engine: Engine) async throws {
+        let fixture = try SessionStoreFixture(at: try await engine.location(), isShared: true)
+        let (account, devices) = (try SessionAccount.sessionID(), [SessionDevice(), SessionDevice()])
+        for device in devices { try await fixture.subscribe(account, device, at: .now - 10) }
+        let report = message(for: account)
+        let prepared = try fixture.prepare(report)
+        var stale = fixture.subscriptions.notifyTogether([prepared])
+        while case .read(let reads, let next) = stale { stale = try next(try fixture.store.read(.read(reads) { .done($0) })) }
+        #expect(try await fixture.notify(report).queued.map(\.waiting) == (try fixture.waiting))
+        for waiting in try fixture.waiting {
+            let posted = PostedNotification(delivery: waiting.delivery, device: waiting.device, version: 1)
+            try await fixture.store.commit(.change(DeliveryStorage.accept(posted, postedAs: nil, at: .now())))
+        }
+        await #expect(throws: StoreError.self) { try await fixture.store.commit(stale) }
+        #expect(try fixture.waiting.isEmpty)
+        // Read again, it is known.
+        #expect(try await fixture.store.commit(fixture.subscriptions.notifyTogether([prepared])).map { $0?.duplicates } == [2])
         try fixture.store.close()
     }
 

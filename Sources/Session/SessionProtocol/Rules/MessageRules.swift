@@ -23,6 +23,13 @@ package enum MessageRules {
         return isOverflow ? message.expiresAt : min(limit, message.expiresAt)
     }
 
+    /// Whether another server's report of the same message, which arrives a minute earlier or later, may have its ``expiry(of:receivedAt:ageLimit:)`` on
+    /// the other side of `z`.
+    package static func mayEndOtherwise(_ message: NotifyMessage, receivedAt: Int64, ageLimit: Int64) -> Bool {
+        let (limit, isOverflow) = receivedAt.addingReportingOverflow(ageLimit)
+        return !isOverflow && max(limit, message.expiresAt) - min(limit, message.expiresAt) <= 60_000
+    }
+
     /// The name of a delivery. Equal for a second report of the same message.
     ///
     ///     SHA-256(name of the subscription's row ‖ hash of the message ‖ end(8, big-endian), if there is one)

@@ -111,15 +111,16 @@ final class SessionIntake: SessionMessageReceiver {
             node.counters.add(.sessionDropped(error))
             return nil
         }
-        let expires = Timestamp(
-            milliseconds: MessageRules.expiry(
-                of: message, receivedAt: min(reported.receivedAt, now.milliseconds), ageLimit: Int64(ageLimit / .milliseconds(1))))
+        let (receivedAt, ageLimit) = (min(reported.receivedAt, now.milliseconds), Int64(ageLimit / .milliseconds(1)))
+        let expires = Timestamp(milliseconds: MessageRules.expiry(of: message, receivedAt: receivedAt, ageLimit: ageLimit))
         guard expires > now else {
             node.counters.add(.sessionDropped(.tooOld))
             return nil
         }
         let preparation = subscriptions.prepare(
-            message, expires: expires, by: source, sodium, at: now, unless: { [recent] in recent.contains($0, at: now) },
+            message, expires: expires,
+            mayEndOtherwise: MessageRules.mayEndOtherwise(message, receivedAt: receivedAt, ageLimit: ageLimit), by: source, sodium, at: now,
+            unless: { [recent] in recent.contains($0, at: now) },
             admits: { [admission] in admission.admits($1, ofRow: $0, of: message.account, at: now) })
         let trace = node.counters.tracer?.begin(.session, byteCount: message.data?.count ?? 0)
         let times = MessageTimes(received: .now, delay: nil, protocol: .session, trace: trace)

@@ -24,20 +24,24 @@ struct PreparedMessage: Sendable {
         let account: AccountID
         let signedAt: Int64
         let delivery: DeliveryID
+        /// The name that another report of the message may have given to the same delivery.
+        let otherName: DeliveryID?
         let address: DeviceAddress
         let content: SessionContent
-        /// The changes that put the notification into the outbox.
+        /// The changes that put the notification into the outbox. The first inserts its row there.
         let changes: [Change]
         /// The mark with which it enters the outbox.
         let markedAt: Timestamp?
 
         init(
-            row: Int64, account: AccountID, signedAt: Int64, delivery: DeliveryID, address: DeviceAddress, content: SessionContent,
-            changes: [Change], markedAt: Timestamp?
+            row: Int64, account: AccountID, signedAt: Int64, delivery: DeliveryID, otherName: DeliveryID?, address: DeviceAddress,
+            content: SessionContent, changes: [Change], markedAt: Timestamp?
         ) {
-            (self.row, self.account, self.signedAt, self.delivery) = (row, account, signedAt, delivery)
+            (self.row, self.account, self.signedAt, self.delivery, self.otherName) = (row, account, signedAt, delivery, otherName)
             (self.address, self.content, self.changes, self.markedAt) = (address, content, changes, markedAt)
         }
+
+        var names: [DeliveryID] { [delivery] + (otherName.map { [$0] } ?? []) }
     }
 
     let message: NotifyMessage
@@ -66,6 +70,8 @@ extension Subscriptions {
     private static let findVersions = Query(SessionStorage.subscription, [.id, SessionStorage.signedAt], where: [.idAmong])
     private static let findSeen = Query(SessionStorage.seen, [.id], where: [.equal(SessionStorage.delivery)])
     private static let insertSeen = Mutation(SessionStorage.seen, .insertOrIgnore([SessionStorage.delivery, SessionStorage.at]))
+    /// A conflict if another node has made the delivery meanwhile: it may have left the outbox already.
+    private static let insertNew = Mutation(SessionStorage.seen, .insert([SessionStorage.delivery, SessionStorage.at]))
 
     /// Remembers a delivery that is neither in the outbox nor accepted.
     static func noteSeen(_ delivery: DeliveryID, at now: Timestamp) -> Change {
@@ -79,11 +85,9 @@ extension Subscriptions {
     /// Notes the first delivery of a subscription.
     static func noteDelivered(_ row: Int64, at now: Timestamp) -> Change { setDelivered(.integer(now.seconds), .integer(row)) }
 
-    private static let searchCount = 3
-
     /// Reads of all tables that record deliveries. Any row means that the delivery was made before.
-    private static func search(for delivery: DeliveryID) -> [Read] {
-        DeliveryStorage.search(for: delivery) + [findSeen(.bytes(delivery.bytes))]
+    private static func searches(for notification: PreparedMessage.Notification) -> [Read] {
+        notification.names.flatMap { DeliveryStorage.search(for: $0) + [findSeen(.bytes($0.bytes))] }
     }
 
     private static func isKnown(_ found: ArraySlice<[Row]>) -> Bool { found.contains { !$0.isEmpty } }
@@ -92,24 +96,26 @@ extension Subscriptions {
     ///
     /// - Parameters:
     ///   - message: a message admitted by `MessageRules`.
+    ///   - mayEndOtherwise: `MessageRules.mayEndOtherwise`.
     ///   - isKnown: whether a delivery is known to have been made before. The store decides on the others later.
     ///   - admits: applies a rate limit to the notification of a row, before it is encrypted.
     func prepare(
-        _ message: NotifyMessage, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp,
-        unless isKnown: @escaping @Sendable (DeliveryID) -> Bool = { _ in false },
+        _ message: NotifyMessage, expires: Timestamp, mayEndOtherwise: Bool = false, by source: SessionDeliverySource, _ sodium: Sodium,
+        at now: Timestamp, unless isKnown: @escaping @Sendable (DeliveryID) -> Bool = { _ in false },
         admits: @escaping @Sendable (_ row: Int64, DeliveryID) -> Bool = { _, _ in true }
     ) -> StoreCommand<PreparedMessage> {
         let read = Self.findOfAccount(
             .bytes(accountHash(message.account)), .integer(Self.oldestSignature(at: now.seconds)), limit: Self.deviceBound)
-        let end = message.expiresAt <= expires.milliseconds ? message.expiresAt : nil
+        let isEnded = message.expiresAt <= expires.milliseconds
+        let ends = (mayEndOtherwise ? [isEnded, !isEnded] : [isEnded]).map { $0 ? message.expiresAt : nil }
         return .find(read) { rows in
             var (notifications, duplicates, refused): ([PreparedMessage.Notification], Int, Int) = ([], 0, 0)
             for row in rows {
                 // A row that cannot be read or decrypted does not affect the others; `admin check` lists it.
-                guard let name = try? row.bytes(1),
-                    let delivery = DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: message.hash, end: end))
-                else { continue }
-                if isKnown(delivery) {
+                guard let name = try? row.bytes(1) else { continue }
+                let names = ends.compactMap { DeliveryID(bytes: MessageRules.deliveryName(rowName: name, hash: message.hash, end: $0)) }
+                guard let delivery = names.first else { continue }
+                if names.contains(where: isKnown) {
                     duplicates += 1
                 } else if let (record, service) = try? recipient(of: message, in: row) {
                     guard let id = try? row.integer(0), admits(id, delivery) else {
@@ -117,7 +123,8 @@ extension Subscriptions {
                         continue
                     }
                     let made = try? notification(
-                        message, to: record, service, row: id, delivery, expires: expires, by: source, sodium, at: now)
+                        message, to: record, service, row: id, delivery, names.dropFirst().first, expires: expires, by: source, sodium,
+                        at: now)
                     if let made { notifications.append(made) }
                 }
             }
@@ -137,17 +144,17 @@ extension Subscriptions {
 
     private func notification(
         _ message: NotifyMessage, to record: SubscriptionRecord, _ service: PushService, row id: Int64, _ delivery: DeliveryID,
-        expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp
+        _ otherName: DeliveryID?, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp
     ) throws -> PreparedMessage.Notification {
         let payload = SessionPayload(message, for: record, service, sodium)
         return PreparedMessage.Notification(
             row: id, account: message.account, signedAt: record.authority.signedAt, delivery: delivery,
-            address: try source.address(of: record, service), content: source.content(payload, service),
+            otherName: otherName, address: try source.address(of: record, service), content: source.content(payload, service),
             changes: [
                 DeliveryStorage.enqueue(
                     delivery, for: Self.device(id), payload: payload.encoded(), expires: expires, markedAt: isShared ? nil : now, by: sealer
                 )
-            ] + (isShared ? [Self.noteSeen(delivery, at: now)] : []), markedAt: isShared ? nil : now)
+            ] + (isShared ? [Self.insertNew(.bytes(delivery.bytes), .integer(now.rawValue))] : []), markedAt: isShared ? nil : now)
     }
 
     /// Puts the notifications of a message into the outbox, except those made before. Prepares the message again if a subscription has changed.
@@ -160,13 +167,14 @@ extension Subscriptions {
         admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
     ) -> StoreCommand<NotifiedMessage> {
         let notifications = prepared.notifications
-        let checks = notifications.map { Self.findSignedAt(.integer($0.row)) } + notifications.flatMap { Self.search(for: $0.delivery) }
+        let checks = notifications.map { Self.findSignedAt(.integer($0.row)) } + notifications.flatMap(Self.searches)
         return .read(checks) { found in
             var new: [PreparedMessage.Notification] = []
             var searched = found[notifications.count...]
             for (index, notification) in notifications.enumerated() {
-                defer { searched = searched.dropFirst(Self.searchCount) }
-                if Self.isKnown(searched.prefix(Self.searchCount)) { continue }
+                let count = Self.searches(for: notification).count
+                defer { searched = searched.dropFirst(count) }
+                if Self.isKnown(searched.prefix(count)) { continue }
                 guard try found[index].first?.integer(0) == notification.signedAt else {
                     return prepareAgain().then { notify($0, orElse: prepareAgain, admits: admits) }
                 }
@@ -175,7 +183,7 @@ extension Subscriptions {
             let duplicates = prepared.duplicates + notifications.count - new.count
             let admitted = new.filter(admits)
             return .apply(admitted.flatMap(\.changes)) { ids in
-                let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: prepared.expires, prepared.times) }
+                let queued = Self.queued(admitted, ids[...], expires: prepared.expires, prepared.times)
                 return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: prepared.isWanted)
             }
         }
@@ -191,14 +199,16 @@ extension Subscriptions {
         _ prepared: [PreparedMessage], admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
     ) -> StoreCommand<[NotifiedMessage?]> {
         let all = prepared.flatMap(\.notifications)
-        let checks = [Self.findVersions(ids: Set(all.map(\.row)).sorted())] + all.flatMap { Self.search(for: $0.delivery) }
+        let checks = [Self.findVersions(ids: Set(all.map(\.row)).sorted())] + all.flatMap(Self.searches)
         return .read(checks) { found in
             var versions: [Int64: Int64] = [:]
             for row in found[0] { versions[try row.integer(0)] = try row.integer(1) }
             var known: Set<DeliveryID> = []
-            for (index, notification) in all.enumerated() {
-                let start = 1 + index * Self.searchCount
-                if Self.isKnown(found[start..<start + Self.searchCount]) { known.insert(notification.delivery) }
+            var searched = found.dropFirst()
+            for notification in all {
+                let count = Self.searches(for: notification).count
+                if Self.isKnown(searched.prefix(count)) { known.insert(notification.delivery) }
+                searched = searched.dropFirst(count)
             }
             var decided: [(message: PreparedMessage, admitted: [PreparedMessage.Notification], duplicates: Int)?] = []
             for message in prepared {
@@ -209,18 +219,29 @@ extension Subscriptions {
                 }
                 let admitted = new.filter(admits)
                 // Duplicates within this batch are not found by the reads, which precede all changes.
-                known.formUnion(admitted.lazy.map(\.delivery))
+                known.formUnion(admitted.lazy.flatMap(\.names))
                 decided.append((message, admitted, message.duplicates + message.notifications.count - new.count))
             }
             return .apply(decided.flatMap { $0?.admitted.flatMap(\.changes) ?? [] }) { [decided] ids in
                 var ids = ids[...]
                 return decided.map { one in
                     guard let (message, admitted, duplicates) = one else { return nil }
-                    let queued = zip(ids, admitted).map { Self.queued($1, id: $0, expires: message.expires, message.times) }
-                    ids = ids.dropFirst(admitted.count)
+                    let queued = Self.queued(admitted, ids, expires: message.expires, message.times)
+                    ids = ids.dropFirst(admitted.reduce(0) { $0 + $1.changes.count })
                     return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: message.isWanted)
                 }
             }
+        }
+    }
+
+    /// - Parameter ids: of the rows that the changes of the notifications have inserted.
+    private static func queued(
+        _ notifications: [PreparedMessage.Notification], _ ids: ArraySlice<Int64>, expires: Timestamp, _ times: MessageTimes?
+    ) -> [QueuedDelivery] {
+        var ids = ids
+        return notifications.compactMap { notification in
+            defer { ids = ids.dropFirst(notification.changes.count) }
+            return ids.first.map { queued(notification, id: $0, expires: expires, times) }
         }
     }
 
