@@ -121,10 +121,12 @@ package struct StoreTransfer {
             }
             done += count
         }
-        let own = [Self.property, Self.ownProperties]
-        let properties = try source.read(Properties.all()).filter { name, _ in !own.contains { name.hasPrefix($0) } }
+        let properties = try Self.movedProperties(of: source)
+        // Those of an earlier move that the source has removed since.
+        let outdated = try Self.movedProperties(of: target).map(\.name).filter { name in !properties.contains { $0.name == name } }
         let keys = target.sealer.takingOver(source.sealer).keyChanges
-        try await target.commit(.change(properties.map { Properties.set($0.name, to: $0.value) } + keys))
+        try await target.commit(
+            .change(outdated.map { Properties.remove($0) } + properties.map { Properties.set($0.name, to: $0.value) } + keys))
         try target.continueIDs(after: try source.lastIDs())
         try await source.commit(.change([Properties.set(Self.property, to: Mark.moved(id: id, to: targetName).bytes)]))
         try await target.commit(.change([Properties.remove(Self.property)]))
@@ -156,6 +158,10 @@ package struct StoreTransfer {
             for copy in copies { try await copy.clear() }
         }
         return id
+    }
+
+    private static func movedProperties(of store: any Store) throws -> [(name: String, value: [UInt8])] {
+        try store.read(Properties.all()).filter { name, _ in name != property && !name.hasPrefix(ownProperties) }
     }
 
     private static func count(of table: Table) -> StoreCommand<Int> {

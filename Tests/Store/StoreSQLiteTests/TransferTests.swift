@@ -17,6 +17,20 @@ import WakuCrypto
         }
     }
 
+    /// Such as the time from which an import catches up.
+    @Test func propertiesThatTheOtherStoreRemovedDoNotComeBack() async throws {
+        let folders = try [TemporaryFolder(), TemporaryFolder()]
+        let stores = try folders.map { try SQLiteStore(folder: $0.path, storageKey: .random(), parts: [DeliveryStorage.part]) }
+        try await stores[0].commit(.change([Properties.set("removed", to: [1]), Properties.set("kept", to: [1])]))
+        let own = try stores[0].read(Properties.all()).map(\.name)
+        _ = try await StoreTransfer(from: stores[0], to: stores[1], named: "there").run()
+        try await stores[1].commit(.change([Properties.remove("removed"), Properties.set("kept", to: [2])]))
+        _ = try await StoreTransfer(from: stores[1], to: stores[0], named: "here").run()
+        let found = try stores[0].read(Properties.all())
+        #expect(Set(found.map(\.name)) == Set(own).subtracting(["removed"]) && own.contains("storage key check"))
+        #expect(found.first { $0.name == "kept" }?.value == [2])
+    }
+
     @Test func largeRowsAreMovedInSmallPages() async throws {
         let folders = try [TemporaryFolder(), TemporaryFolder()]
         let stores = try folders.map { try SQLiteStore(folder: $0.path, storageKey: .random(), parts: [DeliveryStorage.part]) }
