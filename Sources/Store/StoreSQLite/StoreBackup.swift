@@ -81,27 +81,48 @@ package enum StoreBackup {
         }
     }
 
-    private static func replace(_ path: String, by candidate: String) throws(StoreError) {
-        let replaced = path + ".replaced"
-        for suffix in ["", "-wal"] { unlink(replaced + suffix) }
-        if FileManager.default.fileExists(atPath: path) {
-            // Merges its log; a database that can't be opened is kept with its log.
-            if let old = try? DatabaseQueue(path: path, configuration: .hardened) {
-                _ = try? old.writeWithoutTransaction { try $0.checkpoint(.truncate) }
-                try? old.close()
-            }
-            for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: path + suffix) {
-                guard link(path + suffix, replaced + suffix) == 0 else {
-                    throw StoreError(code: .cannotCreate, message: "\(replaced) can't be made: is the disk full?")
-                }
-            }
-        }
+    /// - Parameter link: makes a hard link, like `link(2)`.
+    static func replace(
+        _ path: String, by candidate: String, link: (String, String) -> Int32 = { Foundation.link($0, $1) }
+    ) throws(StoreError) {
+        let (replaced, kept) = (path + ".replaced", path + ".replaced.new")
+        try keep(path, as: kept, link)
         // A log must not be applied to another database.
         for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
         guard rename(candidate, path) == 0 else {
             throw StoreError(code: .cannotCreate, message: "\(path) can't be replaced: give this user access to the folder")
         }
+        // Only now, so that a failure leaves the file of an earlier restore.
+        if access(kept, F_OK) == 0 {
+            unlink(replaced + "-wal")
+            for suffix in ["", "-wal"] { rename(kept + suffix, replaced + suffix) }
+        }
         UnfinishedFile.syncFolder(of: path)
+    }
+
+    /// Gives a database that exists a second name.
+    private static func keep(_ path: String, as kept: String, _ link: (String, String) -> Int32) throws(StoreError) {
+        for suffix in ["", "-wal"] { unlink(kept + suffix) }
+        guard FileManager.default.fileExists(atPath: path) else { return }
+        // Merges its log; a database that can't be opened is kept with its log.
+        if let old = try? DatabaseQueue(path: path, configuration: .hardened) {
+            _ = try? old.writeWithoutTransaction { try $0.checkpoint(.truncate) }
+            try? old.close()
+        }
+        do throws(StoreError) {
+            for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: path + suffix) {
+                if link(path + suffix, kept + suffix) == 0 { continue }
+                // File systems without hard links, such as FAT and SMB shares.
+                guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) else {
+                    throw StoreError(code: .cannotCreate, message: "\(kept + suffix) \(DiskSpace.creationFailure(errno))")
+                }
+                try copy(path + suffix, to: kept + suffix)
+                _ = try? sync(kept + suffix)
+            }
+        } catch {
+            for suffix in ["", "-wal"] { unlink(kept + suffix) }
+            throw error
+        }
     }
 
     // MARK: Files

@@ -35,6 +35,31 @@ import WakuCrypto
         #expect(try store.version(of: "kept") == 7)
     }
 
+    /// Replaces a database that can't have a second name by a hard link.
+    ///
+    /// - Returns: the contents of the database, and of the previous one that is kept.
+    private func replace(failing code: Int32) throws -> [String] {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/database"
+        for (suffix, text) in [("", "previous"), (".replaced", "of an earlier restore"), (".restoring", "new")] {
+            try text.write(toFile: path + suffix, atomically: false, encoding: .utf8)
+        }
+        try? StoreBackup.replace(path, by: path + ".restoring") { _, _ in
+            errno = code
+            return -1
+        }
+        #expect(access(path + ".replaced.new", F_OK) != 0)
+        return try ["", ".replaced"].map { try String(contentsOfFile: path + $0, encoding: .utf8) }
+    }
+
+    @Test func thePreviousDatabaseIsKeptWithoutHardLinks() throws {
+        #expect(try replace(failing: EPERM) == ["new", "previous"])
+    }
+
+    @Test func aRestoreThatFailsLeavesThePreviousDatabaseOfAnEarlierOne() throws {
+        #expect(try replace(failing: EIO) == ["previous", "of an earlier restore"])
+    }
+
     @Test func oneOfSeveralProcessesWritesABackup() async throws {
         let fixture = try StoreFixture()
         let backup = fixture.folder.path + "/backup"
