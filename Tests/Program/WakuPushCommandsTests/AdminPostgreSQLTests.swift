@@ -1,7 +1,9 @@
 import Cluster
 import Foundation
 import Core
+import NodeAssembly
 import StatusProtocol
+import Storage
 import StorePostgreSQL
 import TestSupport
 import Testing
@@ -36,6 +38,19 @@ struct AdminPostgreSQLTests {
         #expect(try await fixture.admin("outbox", "list").rows.count == 1)
         // Nothing was kept in the data folder.
         #expect(!FileManager.default.fileExists(atPath: fixture.data + "/waku-push.sqlite"))
+    }
+
+    /// They hold waiting notifications in memory.
+    @Test(arguments: [PostgreSQLStore.Access.shared, .exclusive])
+    func nothingIsDroppedWhileNodesOfOtherFoldersRun(access: PostgreSQLStore.Access) async throws {
+        let (fixture, address) = try await fixture()
+        let node = try PostgreSQLStore(
+            PostgreSQLAddress(address), storageKey: Sealer.storageKey(of: fixture.server.key), parts: NodeAssembly.parts, access: access)
+        let refused = try await fixture.admin("outbox", "drop", "--all", "--yes")
+        #expect(refused.status == 69 && refused.failure?.contains("run the command with their data folders") == true, "\(refused.errors)")
+        #expect(try await fixture.admin("outbox", "list").rows.count == 2)
+        try node.close()
+        #expect(try await fixture.admin("outbox", "drop", "--all", "--yes").output.hasPrefix("1 notifications dropped"))
     }
 
     @Test func registrationsAreExportedAndImported() async throws {

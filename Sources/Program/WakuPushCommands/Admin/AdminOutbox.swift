@@ -173,6 +173,7 @@ extension Admin.Outbox {
             }
             let lock = try DataFolder(locking: folder)
             defer { lock.unlock() }
+            try await requireNoNodeElsewhere()
             let ids = try await waiting(selection)
             let store = try await openStore(isChanging: true)
             try await audited(.outboxDrop) {
@@ -180,6 +181,20 @@ extension Admin.Outbox {
             }
             try store.close()
             return AdminAPI.Count(ids, of: selection)
+        }
+
+        /// - Throws: ``CommandFailure`` while nodes of other data folders use the PostgreSQL database: they hold waiting notifications, and would post
+        ///   what is dropped.
+        private func requireNoNodeElsewhere() async throws {
+            guard case .postgreSQL(let address) = try await location() else { return }
+            do throws(StoreError) {
+                try CommitTest.lock(at: address, isShared: false)
+            } catch {
+                guard error.code == .locked else { throw error }
+                throw CommandFailure(
+                    .unavailable,
+                    "nodes run on PostgreSQL (\(address)), and each drops its own notifications: run the command with their data folders")
+            }
         }
     }
 }
