@@ -211,6 +211,25 @@ struct AdminImportTests {
         #expect(try await importing("--skip", "--json").json(Report.self).imported == 5)
     }
 
+    /// Rows without a mark belong to the first identity that the database has served.
+    @Test func inADatabaseOfAFormerIdentityRegistrationsHaveTheServers() async throws {
+        struct Row: Decodable { let identity: String? }
+        let former = try KeyFile(in: folder, "former.key")
+        let lock = try DataFolder(locking: data)
+        try NodeAssembly.store(in: data, of: former.key).close()
+        lock.unlock()
+        try await makeDatabase(key: server)
+        try IdentityFile.write(server, to: identity)
+        let moved = try await run("admin", "rotate-storage-key", "--data", data, "--identity", identity, "--from", former.path)
+        #expect(moved.status == 0, "\(moved.errors)")
+        for counts in [(5, 0), (0, 5)] {
+            let report = try await importing("--json").json(Report.self)
+            #expect((report.imported, report.kept) == counts)
+        }
+        let rows = try await run("admin", "registrations", "list", "--json", "--data", data).json([Row].self)
+        #expect(rows.count == 5 && rows.allSatisfy { $0.identity != nil })
+    }
+
     @Test func aDefaultTopicCompletesRegistrations() async throws {
         try await makeDatabase(after: "reg_ok_apn_topic_missing", key: server)
         #expect(try await importing("--json").json(Report.self).refused.count == 1)

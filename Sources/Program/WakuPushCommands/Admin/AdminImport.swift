@@ -145,9 +145,10 @@ extension Admin {
                 report.handledRequests = try await noteHandledRequests(of: source.database, in: target)
                 let total = report.registrations + report.tombstones
                 let progress = ProgressBar()
+                let owner = identity.publicKey
                 var done = 0
                 try await forEachPage(source) { page in
-                    for case .success(let record) in page { try await target.merge(.registration(record)) }
+                    for case .success(let record) in page { try await target.merge(.registration(record, with: owner, in: owner)) }
                     done += page.count
                     progress.show("\(done) of \(total) rows", Double(done) / Double(max(total, 1)))
                 }

@@ -22,10 +22,6 @@ extension RegistrationsFile.Line {
 }
 
 extension RegistrationsFile.Entry {
-    static func registration(_ record: RegistrationRecord) -> RegistrationsFile.Entry {
-        RegistrationsFile.Entry(byteCount: record.registration?.count ?? 0) { StatusServer.Registrations($0).merge(record) }
-    }
-
     /// - Parameters:
     ///   - identity: the identity with which it is registered.
     ///   - owner: the identity of the file and of the database.
