@@ -68,6 +68,28 @@ struct AdminRecordsTests {
         #expect(rows.map(\.version) == [3, 2])
     }
 
+    /// The version of a record belongs to the whole account.
+    @Test func recordsAreLeftWhenOneInstallationOfAnIdentityIsRemoved() async throws {
+        let store = try NodeAssembly.existingStore(in: fixture.data, of: fixture.server.key)
+        try await store.commit(StoreIdentities.add([fixture.server.key.publicKey, PrivateKey.generate().publicKey], by: store.sealer))
+        try store.close()
+        func remove(_ arguments: String...) async throws -> Ended {
+            try await run(
+                ["admin", "registrations", "remove", "--registered-with", fixture.server.publicKey, "--data", fixture.data] + arguments)
+        }
+        let one = try await remove("--installation", "installation-2", "--yes")
+        #expect(one.output == "removed \(fixture.bob.keyHash.hex.prefix(16))… installation-2\n", "\(one.errors)")
+        #expect(try await fixture.admin("records", "list", "--json").json([Row].self).map(\.state) == ["registered", "unregistered"])
+        #expect(try await remove("--yes").output.hasPrefix("removed \(bob.keyHash.hex.prefix(16))… (version 0.1)\n"))
+    }
+
+    @Test func nothingIsRemovedWhileAnotherCommandHasTheFolder() async throws {
+        let lock = try DataFolder(locking: fixture.data)
+        #expect(try await fixture.admin("records", "remove", bob.keyHash.hex, "--yes").status == 69)
+        #expect(try await fixture.admin("records", "remove", bob.keyHash.hex).output.contains("would remove"))
+        lock.unlock()
+    }
+
     @Test func exportAndImport() async throws {
         struct Counts: Decodable, Equatable { let imported, kept: Int }
         let file = fixture.folder.path + "/registrations"

@@ -108,7 +108,7 @@ extension Admin.Registrations {
         @OptionGroup var admin: AdminOptions
         @Argument(help: "A key hash, a public key, or a prefix of a key hash.", transform: RegistrantArgument.parse) var registrant:
             RegistrantArgument?
-        @Option(help: "Only this installation.") var installation: String?
+        @Option(help: "Only this installation. Version 0.1 has none: its records are left.") var installation: String?
         @Option(help: "All registrations with this identity of the node: its public key.", transform: PublicKeyArgument.parse)
         var registeredWith: PublicKeyArgument?
         @Flag(help: "Remove them. Without it the command only prints what would be removed.") var yes = false
@@ -134,7 +134,7 @@ extension Admin.Registrations {
             let rows = registrant != nil && keyHash == nil ? [] : try store.read(found)
             let added = owned.filter { $0.row.platform != nil && wanted == nil }
             let records =
-                registeredWith == nil
+                registeredWith == nil || wanted != nil
                 ? []
                 : try store.read(StatusV01Server.Records.summaries(limit: .max)).filter { $0.isRegistered && $0.keyHash.server == mark }
             if yes {
