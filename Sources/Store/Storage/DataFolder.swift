@@ -4,6 +4,8 @@ import Foundation
 package final class DataFolder: Sendable {
     package let path: String
     private let lock: Int32
+    /// Excludes commands beside a daemon; nil in a daemon, beside which they may run.
+    private let use: FolderUse?
 
     package static func databasePath(in path: String) -> String { path + "/waku-push.sqlite" }
 
@@ -12,8 +14,12 @@ package final class DataFolder: Sendable {
     /// A world-writable folder is refused: another user could replace the database, the node key or the admin socket. A folder that other users may
     /// read is accepted, because every file in it has mode 0600; so is a group-writable folder, as container volumes are.
     ///
+    /// - Parameters:
+    ///   - path: the data folder.
+    ///   - excludesCommands: whether to exclude commands that a daemon left running beside it, such as an import: for a command that replaces, moves or
+    ///     re-encrypts the store.
     /// - Throws: ``StoreError`` with `cannotCreate`, `permission` or `locked`
-    package init(locking path: String) throws(StoreError) {
+    package init(locking path: String, excludesCommands: Bool = false) throws(StoreError) {
         self.path = path
         do {
             try FileManager.default.createDirectory(
@@ -30,9 +36,15 @@ package final class DataFolder: Sendable {
             throw StoreError(code: .permission, message: "data folder \(path) can't be written to: give this user access to it")
         }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
-            // All properties are set by now: deinit closes the file.
+            close(lock)
             throw StoreError(
                 code: .locked, message: "data folder \(path) is in use by another waku-push: stop that one, or choose another by --data")
+        }
+        do {
+            use = excludesCommands ? try FolderUse(of: path, isExclusive: true) : nil
+        } catch {
+            close(lock)
+            throw error
         }
     }
 

@@ -139,6 +139,38 @@ struct AdminRecoveryTests {
         #expect(kills >= killLimit)
     }
 
+    /// The daemon has stopped, while an import beside it waits for the rest of its file.
+    @Test func nothingReplacesTheDatabaseDuringAnImport() async throws {
+        let node = try OperatedNode()
+        defer { node.gorush.stop() }
+        let daemon = try await node.start()
+        #expect(try await node.register(daemon).status == 0)
+        let (file, pipe, backup) = (node.folder.path + "/registrations", node.folder.path + "/pipe", node.folder.path + "/backup")
+        #expect(try await node.admin("registrations", "export", file, identified: true).status == 0)
+        #expect(try await node.admin("backup", backup, identified: true).status == 0)
+        #expect(mkfifo(pipe, 0o600) == 0)
+        let importing = try ChildProcess(
+            ["admin", "registrations", "import", pipe, "--data", node.data, "--identity", node.server.path])
+        var descriptor: Int32 = -1
+        try await eventually {
+            descriptor = open(pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+            return descriptor >= 0
+        }
+        node.record(await daemon.stop())
+        for command in [["restore", backup], ["rotate-storage-key"], ["migrate", "--to", "postgresql://push@127.0.0.1:1/push"]] {
+            let refused = try await node.recorded(["admin"] + command + ["--data", node.data, "--identity", node.server.path])
+            #expect(refused.status == 69 && refused.failure?.contains("is in use by another command") == true, "\(refused.errors)")
+        }
+        // A daemon may start.
+        node.record(await (try await node.start()).stop())
+        try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).write(contentsOf: Data(contentsOf: URL(fileURLWithPath: file)))
+        close(descriptor)
+        #expect(await importing.status == 0, "\(importing.errors)")
+        #expect(importing.output.hasPrefix("0 imported, 1 kept"))
+        #expect(try await node.admin("restore", backup, identified: true).status == 0)
+        #expect(node.leaks == [])
+    }
+
     /// A running daemon answers queries about imported registrations at once.
     @Test func importBesideADaemon() async throws {
         let node = try OperatedNode()

@@ -1,6 +1,7 @@
 import Foundation
 import Core
 import StatusProtocol
+import Storage
 import TestSupport
 import Testing
 import WakuCrypto
@@ -95,6 +96,21 @@ struct AdminExchangeTests {
         #expect(remove.status == 0)
         _ = try await fixture.admin("registrations", "import", file, identified: true)
         #expect(try await list("--state", "unregistered").count == 2)
+    }
+
+    /// Such as `admin restore`: the rows would go into a database that is about to be replaced.
+    @Test func nothingIsChangedWhileAnotherCommandHasTheFolder() async throws {
+        let file = fixture.folder.path + "/registrations"
+        #expect(try await fixture.admin("registrations", "export", file, identified: true).status == 0)
+        let before = try await list()
+        let lock = try DataFolder(locking: fixture.data, excludesCommands: true)
+        for command in [["import", file, "--identity", fixture.server.path], ["remove", hash, "--yes"]] {
+            let refused = try await run(["admin", "registrations"] + command + ["--data", fixture.data])
+            #expect(refused.status == 69, "\(refused.output)")
+        }
+        #expect(try await list() == before)
+        #expect(try await fixture.admin("registrations", "remove", hash).status == 0)
+        lock.unlock()
     }
 
     /// Lines can't be removed, reordered or changed, and no other key decrypts them.

@@ -51,6 +51,16 @@ struct KeyRotationTests {
         #expect(try contents(fixture.open()) == before)
     }
 
+    @Test("A command that had opened the database before can't write under the former key")
+    func writerBeside() async throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open()
+        #expect(try await store.commit(StoreTransfer.obstacle()) == nil)
+        #expect(try PostgreSQLKeyRotation.run(fixture.storageKey, at: fixture.address(), parts: [Counters.part]) == 0)
+        let error = await #expect(throws: StoreError.self) { try await store.commit(Counters.add(1)) }
+        #expect(error?.code == .locked)
+    }
+
     @Test("A running daemon's database is refused")
     func running() throws {
         let fixture = try StoreFixture()

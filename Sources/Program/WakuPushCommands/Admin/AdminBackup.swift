@@ -73,7 +73,7 @@ extension Admin {
         func execute() async throws {
             try await requireDataFolder("restore it with pg_restore, or by its archive")
             let identity = try admin.requiredIdentity("it is needed to verify that every row can be decrypted")
-            let locked = try DataFolder(locking: folder)
+            let locked = try DataFolder(locking: folder, excludesCommands: true)
             defer { locked.unlock() }
             let inspection = try await audited(.restore) {
                 try StoreBackup.restore(file, into: locked, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
@@ -160,7 +160,7 @@ extension Admin {
             guard try location != .dataFolder || DatabaseFile.exists(at: DataFolder.databasePath(in: folder)) else {
                 throw CommandFailure(.data, "there is no database in \(folder): has the daemon run with this data folder?")
             }
-            let locked = try DataFolder(locking: folder)
+            let locked = try DataFolder(locking: folder, excludesCommands: true)
             defer { locked.unlock() }
             let old = try from.map { try IdentityFile.read($0) }
             guard old?.publicKey != identity.publicKey else {

@@ -58,7 +58,8 @@ extension Admin.Registrations {
 
         func execute() async throws {
             let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
-            let target = try ImportTarget(folder: folder, at: await location(), identity)
+            let target = try await ImportTarget(folder: folder, at: await location(), identity)
+            defer { target.release() }
             try await audited(.registrationsImport) {
                 let progress = ProgressBar()
                 defer { progress.clear() }

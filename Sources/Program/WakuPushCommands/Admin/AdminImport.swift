@@ -139,13 +139,14 @@ extension Admin {
             }
 
             private func write(_ source: ImportSource, as identity: PrivateKey, _ report: inout ImportReport) async throws {
-                let target = try ImportTarget(folder: folder, at: await location(), identity)
+                let target = try await ImportTarget(folder: folder, at: await location(), identity)
+                defer { target.release() }
                 // Before the rows: a daemon that starts after an interrupted import has to catch up as well.
                 try await target.catchUp(since: since?.time ?? source.catchUpStart, replaces: since != nil)
                 report.handledRequests = try await noteHandledRequests(of: source.database, in: target)
                 let total = report.registrations + report.tombstones
-                let progress = ProgressBar()
                 let owner = identity.publicKey
+                let progress = ProgressBar()
                 var done = 0
                 try await forEachPage(source) { page in
                     for case .success(let record) in page { try await target.merge(.registration(record, with: owner, in: owner)) }

@@ -168,7 +168,7 @@ private struct Place: CustomStringConvertible {
 
     /// PostgreSQL has a lock of its own.
     func lock() throws(StoreError) -> DataFolder? {
-        location == .dataFolder ? try DataFolder(locking: folder) : nil
+        location == .dataFolder ? try DataFolder(locking: folder, excludesCommands: true) : nil
     }
 
     var description: String {

@@ -120,6 +120,8 @@ extension Admin.Registrations {
         }
 
         func execute() async throws {
+            let hold = yes ? try await holdStore() : nil
+            defer { hold?.release() }
             let store = try await openStore(isChanging: yes)
             let (keyHash, owned) = try registrant?.resolveAll(in: store) ?? (nil, [])
             let mark = try registeredWith.map { try self.mark(of: $0.key, in: store) }

@@ -25,29 +25,26 @@ final class ImportTarget {
     let store: any Store
     private(set) var counts = Counts()
     private let folder: String
-    /// Prevents a daemon from starting meanwhile; nil if one is running.
-    private let lock: DataFolder?
+    private let hold: StoreHold
     private let batchLimit: Int
     private var batch: [StoreCommand<Bool>] = []
     private var batchByteCount = 0
     private var underWay: Task<[Result<Bool, StoreError>], Never>?
 
     /// Creates the database if there is none.
-    init(folder: String, at location: StoreLocation, _ identity: PrivateKey) throws {
+    init(folder: String, at location: StoreLocation, _ identity: PrivateKey) async throws {
         self.folder = folder
-        do throws(StoreError) {
-            lock = try DataFolder(locking: folder)
-        } catch  where error.code == .locked {
-            lock = nil
-        }
-        guard lock != nil else {
-            store = try NodeAssembly.existingStore(at: location, in: folder, of: identity)
-            batchLimit = Self.limitBesideDaemon
+        hold = try await StoreHold(folder)
+        guard hold.isBesideDaemon else {
+            store = try NodeAssembly.store(at: location, in: folder, of: identity)
+            batchLimit = Self.limitAlone
+            try (store as? SQLiteStore)?.setCache(mebibytes: 256)
             return
         }
-        store = try NodeAssembly.store(at: location, in: folder, of: identity)
-        batchLimit = Self.limitAlone
-        try (store as? SQLiteStore)?.setCache(mebibytes: 256)
+        store = try NodeAssembly.existingStore(at: location, in: folder, of: identity)
+        batchLimit = Self.limitBesideDaemon
+        // A commit: PostgreSQL knows the writer from then on, and refuses it after a command with exclusive access, which may have re-encrypted the rows.
+        if let obstacle = try await store.commit(StoreTransfer.obstacle()) { throw StoreError(code: .unsuitable, message: obstacle) }
     }
 
     /// Stores the entry if it is newer than the stored one, at the latest in ``finish()``.
@@ -82,6 +79,11 @@ final class ImportTarget {
     /// Records requests that the server handled: their notifications are not sent again.
     func noteHandled(_ envelopes: [[UInt8]]) async throws {
         try await store.commit(HandledRequests.remember(envelopes, at: .now()))
+    }
+
+    /// Lets others replace the store again. It is not used afterwards.
+    func release() {
+        hold.release()
     }
 
     /// Stores the remaining entries, and tells a running daemon to load them.

@@ -80,6 +80,8 @@ extension Admin.Records {
         @Flag(help: "Remove it. Without it the command only prints what would be removed.") var yes = false
 
         func execute() async throws {
+            let hold = yes ? try await holdStore() : nil
+            defer { hold?.release() }
             let store = try await openStore(isChanging: yes)
             let summaries = try account.resolve(in: store).filter(\.isRegistered)
             guard !summaries.isEmpty else { throw CommandFailure(.data, "nothing is registered there that could be removed") }
