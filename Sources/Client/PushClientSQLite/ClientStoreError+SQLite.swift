@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import PushClient
 
@@ -26,7 +27,20 @@ extension ClientStoreError {
         }
     }
 
-    private static func full(_ path: String) -> ClientStoreError {
+    /// - Parameters:
+    ///   - code: `errno` of an attempt to open or create the file.
+    ///   - denied: the message if this user lacks a permission.
+    init(opening path: String, _ code: Int32, denied: String) {
+        switch code {
+        case ENOSPC, EDQUOT: self = .full(path)
+        case EMFILE, ENFILE:
+            self.init(
+                code: .unavailable, message: "client state \(path) can't be opened: too many files are open; close some, and try again")
+        default: self.init(code: .permission, message: denied)
+        }
+    }
+
+    static func full(_ path: String) -> ClientStoreError {
         ClientStoreError(code: .unavailable, message: "client state \(path) can't be written: the disk is full")
     }
 }

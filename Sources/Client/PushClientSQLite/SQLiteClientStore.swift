@@ -44,7 +44,8 @@ public final class SQLiteClientStore: ClientStore {
         // SQLite gives its other files the mode of this one.
         let file = Foundation.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else {
-            throw ClientStoreError(code: .permission, message: "client state \(path) can't be opened: give this user access to the folder")
+            throw ClientStoreError(
+                opening: path, errno, denied: "client state \(path) can't be opened: give this user access to the folder")
         }
         var status = stat()
         let isKnown = fstat(file, &status) == 0

@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import PushClient
 import Testing
@@ -8,6 +9,18 @@ import Testing
     @Test(arguments: [ResultCode.SQLITE_FULL, .SQLITE_IOERR_SHMSIZE, .SQLITE_IOERR_WRITE]) func fullDiskIsNamed(code: ResultCode) {
         let error = ClientStoreError(explaining: DatabaseError(resultCode: code), in: "bob")
         #expect(error.code == .unavailable && error.message.hasPrefix("client state bob can't be written: the disk is full"))
+    }
+
+    @Test(arguments: [
+        (ENOSPC, ClientStoreError.Code.unavailable, "client state bob can't be written: the disk is full"),
+        (EDQUOT, .unavailable, "client state bob can't be written: the disk is full"),
+        (EMFILE, .unavailable, "client state bob can't be opened: too many files are open; close some, and try again"),
+        (ENFILE, .unavailable, "client state bob can't be opened: too many files are open; close some, and try again"),
+        (EACCES, .permission, "give access"),
+    ])
+    func filesThatCantBeOpenedNow(code: Int32, expected: ClientStoreError.Code, message: String) {
+        let error = ClientStoreError(opening: "bob", code, denied: "give access")
+        #expect(error.code == expected && error.message == message)
     }
 
     @Test func otherFailuresHaveTheirNumber() {
