@@ -53,6 +53,29 @@ public struct NodeServices: Sendable {
         receivers.receiver(handler, self)
     }
 
+    /// Accepted notifications from which the standing of device tokens is read at the start, and devices read at once.
+    private static let standingLimit = 200_000
+    private static let standingChunk = 500
+
+    /// Reads the devices that a push service accepted a notification for lately, so that their standing survives a restart.
+    ///
+    /// - Parameter accepted: receives the row of each device that gorush reaches, by the source's ``Delivery/DeliverySource/devices``, and its token.
+    package func restoreStandings(of source: any DeliverySource, accepted: (Row, DeviceToken) -> Void) async {
+        do throws(StoreError) {
+            let devices = try await store.fetch(DeliveryStorage.recentDevices(of: source.number, limit: Self.standingLimit))
+            for ids in devices.chunks(of: Self.standingChunk) {
+                let rows = try await store.fetch(StoreCommand.find(source.devices(ids: Array(ids))) { .done($0) })
+                for row in rows {
+                    // Anyone can run a push service that accepts: a Web Push subscription earns no standing.
+                    guard let device = (try? source.address(of: row))?.gorushDevice else { continue }
+                    accepted(row, device.token)
+                }
+            }
+        } catch {
+            logger.warning("standing of device tokens not read", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
     /// Accepts a notification, as a part of a command, unless it waits or was accepted already: a message that is handled again, after a crash or
     /// by another node, notifies once.
     ///

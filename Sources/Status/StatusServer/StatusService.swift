@@ -12,9 +12,6 @@ import WakuCrypto
 
 /// The running Status protocol: see ``StatusPush``.
 struct StatusService: RateLimitedService {
-    /// Accepted notifications from which the standing of device tokens is read at the start, and devices read at once.
-    private static let standingLimit = 200_000
-    private static let standingChunk = 500
     /// Tombstones of registrations that no one had asked for, if `registration-count` does not say how many are kept.
     private static let neverAskedLimit = 10_000_000
     /// Queries mark the registrations that they are about at this interval, together: then a query costs no commit.
@@ -120,26 +117,12 @@ struct StatusService: RateLimitedService {
         }
     }
 
-    /// Reads the standing of device tokens from the latest accepted notifications.
     private func restoreStandings() async {
         guard !limits.limiter.isUnlimited else { return }
         let source = StatusDeliverySource(node.store.sealer)
-        do throws(StoreError) {
-            let devices = try await node.store.fetch(
-                DeliveryStorage.recentDevices(of: source.number, limit: Self.standingLimit))
-            for ids in devices.chunks(of: Self.standingChunk) {
-                let rows = try await node.store.fetch(StoreCommand.find(source.devices(ids: Array(ids))) { .done($0) })
-                for row in rows {
-                    // Anyone can run a push service that accepts: a Web Push subscription earns no standing.
-                    guard let device = (try? source.address(of: row))?.gorushDevice, let owner = try? source.owner(of: row),
-                        let registrant = KeyHash(bytes: owner.keyHash)
-                    else { continue }
-                    limits.accepted(
-                        limits.standings.hasher.payer(.deviceToken, device.token.bytes), of: registrant, at: node.now())
-                }
-            }
-        } catch {
-            node.logger.warning("standing of device tokens not read", metadata: ["reason": "\(error.message)"])
+        await node.restoreStandings(of: source) { row, token in
+            guard let owner = try? source.owner(of: row), let registrant = KeyHash(bytes: owner.keyHash) else { return }
+            limits.accepted(limits.standings.hasher.payer(.deviceToken, token.bytes), of: registrant, at: node.now())
         }
     }
 

@@ -50,7 +50,7 @@ package struct V01DeliverySource: DeliverySource {
         records.endDevice(row, version: version, at: now)
     }
 
-    private static func identity(of device: Row) throws -> (keyHash: V01.KeyHash, installation: InstallationID) {
+    static func identity(of device: Row) throws -> (keyHash: V01.KeyHash, installation: InstallationID) {
         guard let keyHash = V01.KeyHash(stored: try device.bytes(2)) else { throw UnexpectedValue() }
         return (keyHash, InstallationID(bytes: try device.bytes(3)))
     }

@@ -116,6 +116,9 @@ struct V01Handler: WakuHandler {
         let deliveries = pending.deliveries
         guard !deliveries.isEmpty else { return acknowledge(pending, outcomes: [:], request: request, key: key, message: message) }
         let completion: @Sendable (AwaitedDeliveries.Results) -> Void = { results in
+            for (id, token) in pending.tokens where results.outcomes[id] == .accepted {
+                limits.accepted(token.payer, of: token.registrant, at: node.now())
+            }
             let verdict = pending.verdict(results.outcomes)
             if verdict.isFinal {
                 // Not awaited: the store has it in its queue before the same request can be decided again.

@@ -28,6 +28,11 @@ package final class V01Limits: ProtocolRateLimits {
         standings.charge(registrant, registrant.bytes, at: now)
     }
 
+    /// Records that gorush accepted a notification for a device.
+    func accepted(_ token: Payer, of registrant: V01.KeyHash, at now: Timestamp) {
+        standings.accepted(token, for: [registrant], at: now)
+    }
+
     /// Whether limits refuse a record. If not, its new devices are counted.
     ///
     /// - Parameters:

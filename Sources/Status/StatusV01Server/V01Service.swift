@@ -55,6 +55,15 @@ struct V01Service: RateLimitedService {
             V01Handler(node: node, servers: servers, owners: owners, records: records, limits: limits))
     }
 
+    func run() async {
+        guard !limits.limiter.isUnlimited else { return }
+        let source = V01DeliverySource(node.store.sealer, apnsTopic: configuration.apnsTopic)
+        await node.restoreStandings(of: source) { row, token in
+            guard let registrant = try? V01DeliverySource.identity(of: row).keyHash else { return }
+            limits.accepted(limits.standings.hasher.payer(.deviceToken, token.bytes), of: registrant, at: node.now())
+        }
+    }
+
     // MARK: Maintenance
 
     func prune(_ retention: Retention) async {

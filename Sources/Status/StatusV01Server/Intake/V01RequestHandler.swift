@@ -31,6 +31,13 @@ struct V01PendingRequest: Sendable {
     var room = V01.RecordRoom()
     /// nil for a request that is committed at once.
     var parts: AwaitedParts?
+    /// The registrants and device tokens of deliveries that this request started.
+    var tokens: [DeliveryID: Token] = [:]
+
+    struct Token: Sendable {
+        let registrant: V01.KeyHash
+        let payer: Payer
+    }
 
     /// A request that failed as a whole.
     static let failed = V01PendingRequest(state: .awaiting([], hasBadToken: false, isRefused: true))
@@ -85,9 +92,10 @@ struct V01RequestHandler: Sendable {
         /// - Parameter room: what this part leaves for the next; nil: as much as before.
         func outcome(
             _ state: V01PendingRequest.State, room: V01.RecordRoom? = nil, _ deliveries: Set<DeliveryID> = [],
-            _ queued: [QueuedDelivery] = []
+            tokens: [DeliveryID: V01PendingRequest.Token] = [:], _ queued: [QueuedDelivery] = []
         ) -> Outcome {
             var pending = former
+            pending.tokens.merge(tokens) { first, _ in first }
             pending.state = state
             pending.room = room ?? former.room
             pending.decidedCount += request.requests.count
@@ -172,8 +180,14 @@ struct V01RequestHandler: Sendable {
             let verdict = outcome.pending.verdict([:])
             if verdict.isFinal { changes.append(V01Answers.remember(verdict.error, to: part.key, at: now)) }
         }
-        return .apply(changes) { [planned] inserted in
-            part.outcome(state, room: decision.room, deliveries, queued(planned, rows: inserted, part))
+        let payers = limits.standings.hasher
+        var tokens: [DeliveryID: V01PendingRequest.Token] = [:]
+        for notification in planned.map(\.notification) {
+            let payer = payers.payer(.deviceToken, notification.device.token.bytes)
+            tokens[notification.id] = V01PendingRequest.Token(registrant: notification.registrant, payer: payer)
+        }
+        return .apply(changes) { [planned, tokens] inserted in
+            part.outcome(state, room: decision.room, deliveries, tokens: tokens, queued(planned, rows: inserted, part))
         }
     }
 
