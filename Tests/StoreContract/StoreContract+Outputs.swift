@@ -51,6 +51,35 @@ extension StoreContract {
                         [.null, .integer(20), .integer(1), .integer(2), .integer(5)],
                     ])
             },
+            StoreContract("small: the bytes of a column up to a size, otherwise null") { fixture in
+                let store = try await fixture.open(with: rows)
+                let query = Query(
+                    Sample.item, [.small(Sample.data, byteLimit: 2), .column(Sample.number)], order: [.ascending(Sample.number)])
+                let whole = Query(Sample.item, [.column(Sample.data)], order: [.ascending(Sample.number)])
+                let expected = try values(whole(), in: store).map { row -> Value in
+                    if case .bytes(let bytes) = row[0], bytes.count <= 2 { row[0] } else { .null }
+                }
+                #expect(try values(query(), in: store).map { $0[0] } == expected)
+                #expect(Set(expected).count > 2)
+                let one = Query(Sample.item, [.small(Sample.data, byteLimit: 2)], where: [.equal(Sample.number)])
+                let commands = (1...5).map { number in
+                    StoreCommand.find(one(.integer(Int64(number)))) { .done($0.first?.values[0]) }
+                }
+                // In one exchange, grouped.
+                let found = try await store.commitEach(commands + commands).map { try $0.get() }
+                #expect(found == expected + expected)
+            },
+            StoreContract("Commands that read more than an exchange has room for are decided") { fixture in
+                let store = try await fixture.open(with: rows)
+                let query = Query(Sample.item, [.column(Sample.number)], where: [.equal(Sample.number)])
+                let commands = (1...5).map { number in
+                    var read = query(.integer(Int64(number)))
+                    read.expectedByteCount = number.isMultiple(of: 2) ? 0 : 6 << 20
+                    return StoreCommand.find(read) { [read] rows in .find(read) { .done(rows + $0) } }
+                }
+                let found = try await store.commitEach(commands).map { try $0.get() }
+                #expect(found.map(\.count) == [2, 2, 2, 2, 2])
+            },
             StoreContract("Outputs of all rows: count, distinctCount, minimum and maximum; null when there is no row") { fixture in
                 let store = try await fixture.open(with: rows)
                 let outputs: [Query.Output] = [

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from dataclasses import replace
 from pathlib import Path
 
@@ -258,6 +259,48 @@ def amplification(attack):
     return attack.run(prepare, 10, lambda number: [own[number % 2].query().message])
 
 
+SHORT_ENTRIES = {name: [b"x"] * 30_000 for name in (
+    "allowed_key_list", "blocked_chat_list", "allowed_mentions_chat_list", "muted_chat_list")}
+
+
+def long_requests(attack):
+    """Requests for eight own devices with lists of 120,000 short entries, and with wrong access tokens: 1.5 KB each."""
+    own = [Client(attack.server) for _ in range(8)]
+    wrong = str(uuid.uuid4())
+
+    def prepare(attack):
+        for client in own:
+            assert attack.timed(client.register(**SHORT_ENTRIES))[0] is not None
+
+    return attack.run(prepare, 20, lambda number: [request(attack.server, [c.entry(access_token=wrong) for c in own]).message])
+
+
+def outdated(attack):
+    """Registrations with a new version and a wrong grant, for own devices with lists of 120,000 short entries."""
+    own = [Client(attack.server) for _ in range(8)]
+
+    def prepare(attack):
+        for client in own:
+            assert attack.timed(client.register(**SHORT_ENTRIES))[0] is not None
+            client.fields = {name: value for name, value in client.fields.items() if name not in SHORT_ENTRIES}
+
+    # Within `registrations-by-sender`.
+    return attack.run(prepare, 16, lambda number: [own[number % 8].register(grant=b"x" * 65).message])
+
+
+def wide_queries(attack):
+    """Queries about 200 own registrants with 16 KB each."""
+    own = [Client(attack.server) for _ in range(200)]
+
+    def prepare(attack):
+        for start in range(0, len(own), 20):
+            attack.put(*[client.register(blocked_chat_list=[b"x"] * 5_400).message for client in own[start:start + 20]])
+            time.sleep(1)
+        own[0].query()
+
+    return attack.run(prepare, 10, lambda number: [own[0].query(keys=[client.hash for client in own]).message])
+
+
 def registrations(attack):
     """New registrations by new keys."""
     return attack.run(nothing, 250, lambda number: [Client(attack.server).register().message])
@@ -407,8 +450,8 @@ def repetitions(attack):
 OUTBOX_LIMIT = 2_000
 KNOWN_WAITING = 5
 ATTACKS = {
-    segments: {}, derivations: {}, amplification: {}, registrations: {}, fan_out: {}, outbox: {"OUTBOX_LIMIT": OUTBOX_LIMIT}, one_device: {},
-    repetitions: {}}
+    segments: {}, derivations: {}, amplification: {}, long_requests: {}, outdated: {}, wide_queries: {}, registrations: {}, fan_out: {},
+    outbox: {"OUTBOX_LIMIT": OUTBOX_LIMIT}, one_device: {}, repetitions: {}}
 
 
 def main():

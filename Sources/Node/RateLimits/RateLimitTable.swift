@@ -94,6 +94,8 @@ public struct RateLimitTable: Sendable {
     private static let divided: Set<Refusal> = [.newRegistrations, .notifications, .answerKiB]
     /// KiB read from the store for answers.
     private var answerReads: FairBudget?
+    /// KiB read for decisions: see ``reading(byteCount:for:by:at:)``.
+    private var decisionReads: FairBudget?
     private var answerCredit = AnswerCredit()
     /// Limits that several nodes count together, keyed by ``LimitUsageExchange/name``. These limits are not in ``rates`` and ``totals``.
     private var shared: [Refusal: RateLimiter<[UInt8]>] = [:]
@@ -127,6 +129,7 @@ public struct RateLimitTable: Sendable {
                 rates[refusal] = RateLimiter(limit)
             }
         }
+        if limits.notifications != nil { decisionReads = FairBudget(Self.decisionRead) }
     }
 
     /// Whether a message has content that its sender signed in an earlier one. Anyone can send such content again: with another timestamp, or in an
@@ -196,9 +199,17 @@ public struct RateLimitTable: Sendable {
     /// Reading a byte costs a fraction of answering with it.
     private static let readsByAnswers = 8
 
-    /// Admits reading stored content for an answer: at most ``readsByAnswers`` times as much as is answered. Nodes do not count it together.
-    package mutating func reading(byteCount: Int, for charge: Charge, at now: Timestamp) -> Refusal? {
-        answerReads?.admits(charge.payer, charge.standing, cost: Self.kibibytes(byteCount), at: now) ?? true ? nil : .answerKiB
+    /// KiB read for decisions on requests. They are made by the writer, which everything waits for: lists of short entries take 30 ms for 1 MiB.
+    private static let decisionRead = RateLimit(8_192, per: .second, burst: 32_768)
+
+    /// Admits reading stored content: for answers at most ``readsByAnswers`` times as much as is answered, for decisions a rate of its own. Nodes do not
+    /// count it together.
+    package mutating func reading(byteCount: Int, for purpose: ReadingBill.Purpose, by charge: Charge, at now: Timestamp) -> Refusal? {
+        let cost = Self.kibibytes(byteCount)
+        return switch purpose {
+        case .answer: answerReads?.admits(charge.payer, charge.standing, cost: cost, at: now) ?? true ? nil : .answerKiB
+        case .decision: decisionReads?.admits(charge.payer, charge.standing, cost: cost, at: now) ?? true ? nil : .notifications
+        }
     }
 
     /// Admits a notification that passed all checks and filters. Rejected notifications do not count against the target's limit.

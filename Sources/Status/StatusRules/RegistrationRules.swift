@@ -191,6 +191,9 @@ package struct RegistrationClaim: Sendable {
 }
 
 extension RegistrationClaim {
+    /// The size of the registration in bytes; 0 if the claim has none.
+    package var byteCount: Int { if case .register(_, _, let bytes, _) = intent { bytes.count } else { 0 } }
+
     /// 0 if the claim has none.
     package var version: UInt64 {
         switch intent {

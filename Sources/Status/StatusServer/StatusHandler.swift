@@ -205,8 +205,9 @@ struct StatusHandler: WakuHandler {
             !limits.refuses { $0.query(about: registrant, at: now) }
         }
         return registrations.registrations(
-            of: registrants, within: QueryBudget(), isServed: { [servers] mark in servers.contains { $0.mark == mark } },
-            admits: { [limits] in !limits.refusesReading($1, about: $0, at: now) }, noteAsked: { [asked] in asked.insert($0) }
+            of: limits.readingOrder(registrants, at: now), within: QueryBudget(),
+            isServed: { [servers] mark in servers.contains { $0.mark == mark } },
+            admits: { [limits] in !limits.refusesReading($2, about: $1, on: &$0, at: now) }, noteAsked: { [asked] in asked.insert($0) }
         ).map { found in
             // Unanswered parts of a query earn nothing for the registrants of the others.
             let part = message.byteCount / max(1, registrants.count)

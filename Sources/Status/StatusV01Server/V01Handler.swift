@@ -153,7 +153,10 @@ struct V01Handler: WakuHandler {
             !limits.refuses { $0.query(about: registrant.bytes, at: now) }
         }
         let server = server(of: message)
-        return records.records(of: registrants.map { $0.registered(with: server.mark) }).map { found in
+        return records.records(
+            of: registrants.map { $0.registered(with: server.mark) },
+            admits: { [limits] in !limits.refusesReading($2, about: $1, on: &$0, at: now) }
+        ).map { found in
             let part = message.byteCount / max(1, registrants.count)
             var payer = Charge.unattributed
             let rows = found.flatMap { record -> [V01.QueryInfo] in

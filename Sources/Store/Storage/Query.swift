@@ -5,6 +5,8 @@ public final class Query: Sendable {
         case column(Column)
         case isPresent(Column)
         case byteCount(Column)
+        /// The column's bytes if they are at most this many, otherwise null.
+        case small(Column, byteLimit: Int)
         /// The number of rows that meet the conditions: one result row, or one for each value of `Query.group`.
         case count
         case distinctCount(Column)
@@ -95,4 +97,6 @@ public struct Read: Sendable {
     package let ids: [Int64]
     package let limit: Int?
     package let offset: Int
+    /// The expected size of the rows, if they are large: engines hold few such rows at once.
+    package var expectedByteCount = 0
 }

@@ -152,6 +152,7 @@ extension Query.Output {
         case .column(let column): dialect.name(column)
         case .isPresent(let column): dialect.isPresent(dialect.name(column))
         case .byteCount(let column): dialect.byteCount(column)
+        case .small(let column, let limit): "CASE WHEN \(dialect.byteCount(column)) <= \(limit) THEN \(dialect.name(column)) END"
         case .count: "count(*)"
         case .distinctCount(let column): "count(DISTINCT \(dialect.name(column)))"
         case .minimum(let column): "min(\(dialect.name(column)))"

@@ -64,6 +64,9 @@ public struct Sealer: Sendable {
         Sealer(key: key, lookUpKey: source.lookUpKey, storesLookUpKey: source.storesLookUpKey, hasIdentities: source.hasIdentities)
     }
 
+    /// The number of bytes by which sealing makes content longer: nonce and tag.
+    package static let overhead = 28
+
     /// The sealer once the database serves several identities.
     var withIdentities: Sealer { Sealer(key: key, lookUpKey: lookUpKey, storesLookUpKey: storesLookUpKey, hasIdentities: true) }
 

@@ -115,25 +115,30 @@ struct BatchTransaction {
     private mutating func decide(_ window: ArraySlice<PendingCommand>) throws {
         var open = window.filter { $0.decision == nil }.map { ($0, CommandSteps($0.command)) }
         while true {
-            var reading: [(PendingCommand, CommandSteps<Void>)] = []
-            var reads: [Outgoing] = []
+            var (reading, waiting) = ([(PendingCommand, CommandSteps<Void>)](), [(PendingCommand, CommandSteps<Void>)]())
+            var (reads, room) = ([Outgoing](), ExchangeRoom())
             for (command, steps) in open {
-                if case .reading(let statements) = steps.state {
-                    reading.append((command, steps))
-                    reads += statements.map { Outgoing(statement: $0, command: command, mutation: nil) }
-                } else {
+                guard case .reading(let statements) = steps.state else {
                     command.decision = decision(steps)
+                    continue
                 }
+                guard room.admits(steps.expectedByteCount) else {
+                    waiting.append((command, steps))
+                    continue
+                }
+                reading.append((command, steps))
+                reads += statements.map { Outgoing(statement: $0, command: command, mutation: nil) }
             }
             if reading.isEmpty { return }
             var found = try exchange(reads)[...]
-            open = reading.map { command, steps in
+            let further = reading.map { command, steps in
                 guard case .reading(let statements) = steps.state else { return (command, steps) }
                 var steps = steps
                 steps.take(found.prefix(statements.count))
                 found = found.dropFirst(statements.count)
                 return (command, steps)
             }
+            open = further + waiting
         }
     }
 
@@ -257,6 +262,21 @@ extension Change {
             case .bytes(let bytes): bytes
             }
         }
+    }
+}
+
+/// The room for the rows that the commands of one exchange read: they are in memory until they are decided, and the server ends a transaction that waits
+/// for long.
+struct ExchangeRoom {
+    static let limit = 8 << 20
+
+    private var left: Int?
+
+    /// The first command is always admitted.
+    mutating func admits(_ expectedByteCount: Int) -> Bool {
+        guard expectedByteCount <= left ?? expectedByteCount else { return false }
+        left = max(0, (left ?? Self.limit) - expectedByteCount)
+        return true
     }
 }
 

@@ -13,6 +13,8 @@ struct CommandSteps<Outcome: Sendable> {
     /// All reads so far.
     private(set) var reads: [Read] = []
     private(set) var facts = RowFacts()
+    /// Of the rows that it waits for: see ``Storage/Read/expectedByteCount``.
+    private(set) var expectedByteCount = 0
     private var next: (@Sendable ([[Row]]) throws -> StoreCommand<Outcome>)?
 
     init(_ command: StoreCommand<Outcome>) {
@@ -43,6 +45,7 @@ struct CommandSteps<Outcome: Sendable> {
                 case .read(let wanted, let next):
                     guard wanted.isEmpty else {
                         reads += wanted
+                        expectedByteCount = wanted.reduce(0) { $0 + $1.expectedByteCount }
                         self.next = next
                         state = .reading(try wanted.map { try $0.statement() })
                         return

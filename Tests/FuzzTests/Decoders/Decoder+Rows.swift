@@ -82,7 +82,7 @@ extension Decoder {
             for (index, output) in outputs.enumerated() {
                 guard let step = steps.next() ?? (isSummary ? (0, []) : nil) else { break }
                 isEnded = isEnded || step.kind & 4 != 0
-                if step.kind & 3 == 0, case .column(let column) = output, column == read.query.table.sealed?.column { sealed = index }
+                if step.kind & 3 == 0, let column = content(of: output), column == read.query.table.sealed?.column { sealed = index }
                 values.append(value(of: output, step.kind, step.bytes))
             }
             guard values.count == outputs.count else { break }
@@ -111,13 +111,21 @@ extension Decoder {
     }
 
     private static func column(of output: Query.Output) -> Column? {
-        if case .column(let column) = output { column } else { extremum(output) }
+        content(of: output) ?? extremum(output)
+    }
+
+    /// The column whose values it has.
+    private static func content(of output: Query.Output) -> Column? {
+        switch output {
+        case .column(let column), .small(let column, _): column
+        default: nil
+        }
     }
 
     private static func extremum(_ output: Query.Output) -> Column? {
         switch output {
         case .minimum(let column), .maximum(let column): column
-        case .column, .isPresent, .byteCount, .count, .distinctCount: nil
+        case .column, .small, .isPresent, .byteCount, .count, .distinctCount: nil
         }
     }
 
@@ -125,14 +133,14 @@ extension Decoder {
     private static func isSummary(_ output: Query.Output) -> Bool {
         switch output {
         case .count, .distinctCount, .minimum, .maximum: true
-        case .column, .isPresent, .byteCount: false
+        case .column, .small, .isPresent, .byteCount: false
         }
     }
 
     private static func isCounted(_ output: Query.Output) -> Bool {
         switch output {
         case .count, .distinctCount, .byteCount, .isPresent: true
-        case .column, .minimum, .maximum: false
+        case .column, .small, .minimum, .maximum: false
         }
     }
 

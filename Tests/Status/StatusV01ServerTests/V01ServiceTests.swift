@@ -27,7 +27,9 @@ struct V01ServiceTests {
 
     private func handler(_ identity: PrivateKey) throws -> (handler: V01Handler, service: any ProtocolService) {
         let node = BareNode(fixture.store, of: .statusV01, metrics: StatusPushV01.description.metrics)
-        let service = try StatusPushV01(identity: identity).makeService(node.services)
+        var configuration = StatusPushV01.Configuration()
+        configuration.limits = .standard
+        let service = try StatusPushV01(identity: identity, configuration).makeService(node.services)
         return (try #require(node.handler(V01Handler.self)), service)
     }
 
@@ -55,6 +57,45 @@ struct V01ServiceTests {
         #expect(standing(restarted) == .stranger)
         try await service.run()
         #expect(standing(restarted) == .known)
+    }
+
+    private let now = Timestamp(rawValue: 1_700_000_000_000_000_000)
+
+    /// Limits that have nothing left for strangers.
+    private func exhausted() -> V01Limits {
+        let limits = V01Limits(.standard)
+        for number in 0..<4_000 {
+            let charge = Charge(limits.hasher.payer(.registrant, [UInt8(number & 255), UInt8(number >> 8)]), .stranger)
+            _ = limits.refuses { $0.reading(byteCount: 48 << 10, for: .decision, by: charge, at: now) }
+        }
+        return limits
+    }
+
+    /// A record over what is free is not read once nothing is left for strangers: the request fails, and its token is not called bad.
+    @Test func recordsOfRequestsAreChargedBeforeTheyAreRead() async throws {
+        let server = PrivateKey.generate().publicKey
+        var accounts: [V01Account] = []
+        for blocked in [0, 1_000] {
+            let list = Array(repeating: [UInt8](repeating: 7, count: 64), count: blocked)
+            accounts.append(V01Account(of: server, devices: [V01Account.device(blocked: list)]))
+        }
+        for account in accounts { try await fixture.take(account.register(version: 1), of: account) }
+        let handler = V01RequestHandler(records: fixture.records, limits: exhausted(), apnsTopic: "")
+        let whole = V01.Request(requests: accounts.map { $0.entry() }, message: [1], messageID: [1], ackKey: [])
+        let outcome = try await fixture.store.commit(
+            handler.change(whole, after: V01PendingRequest(), key: [1], expires: now + .seconds(60), times: nil, at: now))
+        #expect(outcome.queued.count == 1)
+        let accepted = Dictionary(uniqueKeysWithValues: outcome.deliveries.map { ($0, DeliveryOutcome.accepted) })
+        #expect(outcome.pending.verdict(accepted) == (.internalError, false))
+    }
+
+    /// The answer to an outdated registration contains the record.
+    @Test func theRecordOfAnAnswerIsChargedBeforeItIsRead() async throws {
+        let list = Array(repeating: [UInt8](repeating: 7, count: 64), count: 1_000)
+        let account = V01Account(of: PrivateKey.generate().publicKey, devices: [V01Account.device(blocked: list)])
+        try await fixture.take(account.register(version: 2), of: account)
+        #expect(try await fixture.take(account.register(version: 1), of: account, limits: V01Limits(.standard)) == .versionMismatch)
+        #expect(try await fixture.take(account.register(version: 1), of: account, limits: exhausted(), at: now) == .internalError)
     }
 
     @Test func registeredDevicesAreMeasured() async throws {

@@ -38,6 +38,16 @@ struct ExchangeTests {
         #expect(connection.isLost)
     }
 
+    @Test("An exchange has room for 8 MiB of rows, or for one command")
+    func room() {
+        var room = ExchangeRoom()
+        let admitted = [0, 5 << 20, 4 << 20, 3 << 20, 1, 0].map { room.admits($0) }
+        #expect(admitted == [true, true, false, true, false, true])
+        var large = ExchangeRoom()
+        let one = [100 << 20, 1].map { large.admits($0) }
+        #expect(one == [true, false])
+    }
+
     @Test("A notification ends the wait for one")
     func notifications() throws {
         let fixture = try StoreFixture()

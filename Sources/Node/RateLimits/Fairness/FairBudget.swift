@@ -59,11 +59,11 @@ package struct FairBudget: Sendable {
         for standing in Standing.allCases { levels[standing.rawValue].reserve = reserveLimit(standing) }
     }
 
-    /// Takes `cost` tokens. Returns false, without taking any, if it is not the payer's turn or the standing's tokens do not suffice. A cost above the
-    /// capacity takes a full bucket.
+    /// Takes `cost` tokens. Returns false, without taking any, if it is not the payer's turn or the standing's tokens do not suffice. A cost above what
+    /// is open to the standing in a full bucket takes all of that.
     package mutating func admits(_ payer: Payer, _ standing: Standing, cost: Int = 1, at time: Timestamp) -> Bool {
         let now = advance(to: time, standing)
-        let cost = min(Double(max(cost, 1)), burst)
+        let cost = min(Double(max(cost, 1)), capacity(for: standing, at: now))
         let amount = cost + (asked.value(of: payer).map { $0.amount * exp(-seconds(from: $0.at, to: now) / window) } ?? 0)
         asked.set(Asked(amount: amount, at: now), of: payer)
         if let share = fairShare(standing, at: now), Double.random(in: 0..<1, using: &random) * amount >= share { return false }

@@ -20,6 +20,7 @@ extension V01 {
         ) rethrows -> RequestDecision {
             var decision = RequestDecision(room: room)
             var known: Set<DeliveryID> = []
+            var blocked: [DeliveryID: Set<[UInt8]>] = [:]
             var groups: [Group: [PlannedNotification]] = [:]
             var order: [Group] = []
             for entry in request.requests {
@@ -38,10 +39,14 @@ extension V01 {
                     decision.isRefused = true
                     continue
                 }
-                for device in record.preferences.devices where admits(chat, for: device) {
-                    guard let platform = device.platform else { continue }
+                for device in record.preferences.devices {
+                    guard let platform = device.platform, let filters = device.filters, filters.isEnabled else { continue }
                     let id = DeliveryID(messageID: request.messageID, registrant: record.registrant, installationID: device.installationID)
                     guard !known.contains(id) else { continue }
+                    // Lists may be long, and a request may have many entries for the same record.
+                    if blocked[id] == nil { blocked[id] = Set(filters.blockedChatList.map(V01.chat)) }
+                    // An empty entry blocks nothing. `allowed_key_list` has no effect here: it only restricts access to the token.
+                    guard chat.isEmpty || blocked[id]?.contains(chat) != true else { continue }
                     known.insert(id)
                     switch try delivery(id) {
                     case .accepted: continue
@@ -61,12 +66,6 @@ extension V01 {
         private struct Group: Hashable {
             let platform: Platform
             let chat: [UInt8]
-        }
-
-        /// Whether the filters of a device admit a chat; an empty entry blocks nothing. `allowed_key_list` has no effect here: it only restricts access to the token.
-        private static func admits(_ chat: [UInt8], for device: Device) -> Bool {
-            guard let filters = device.filters, filters.isEnabled else { return false }
-            return chat.isEmpty || !filters.blockedChatList.contains { V01.chat($0) == chat }
         }
     }
 

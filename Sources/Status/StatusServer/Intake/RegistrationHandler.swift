@@ -71,11 +71,16 @@ struct RegistrationHandler: Sendable {
             mayBeRepeated = true
             return nil
         }
-        guard mayBeRepeated else { return try carryOut(decision, mark: mark, head: head, at: now) }
+        // Only a registration of this version can be the same, and an older message must not make the node read more than itself.
+        guard mayBeRepeated, let stored = head, stored.version == claim.version,
+            stored.storedByteCount <= claim.byteCount + Sealer.overhead
+        else {
+            return try carryOut(decision, mark: mark, head: head, at: now)
+        }
         return .find(Registrations.contentRead(key)) { rows in
             let registered = try registrations.content(rows, of: key)?.state.registration
             return try carryOut(
-                rules.decide(claim, storedVersion: head?.version, registered: { registered }), mark: mark, head: head, at: now)
+                rules.decide(claim, storedVersion: stored.version, registered: { registered }), mark: mark, head: head, at: now)
         }
     }
 

@@ -40,14 +40,21 @@ package final class StatusLimits: ProtocolRateLimits {
         standings.accepted(token, for: [topics.deployed, topics.published], at: now)
     }
 
-    /// Registrations of a registrant up to this size together, in bytes, are read without a charge: the limits of answers cover them.
-    private static let freeByteCount = 16 << 10
+    /// Whether limits refuse to read registrations of a registrant, by their stored size in bytes.
+    func refusesReading(_ byteCount: Int, about registrant: KeyHash, on bill: inout ReadingBill, at now: Timestamp) -> Bool {
+        let charged = bill.charged(byteCount)
+        guard charged > 0, !limiter.isUnlimited else { return false }
+        let (charge, purpose) = (charge(of: QueryTopics(of: registrant).deployed, at: now), bill.purpose)
+        return refuses(for: charge) { $0.reading(byteCount: charged, for: purpose, by: charge, at: now) }
+    }
 
-    /// Whether limits refuse to read the registrations of a registrant for an answer, by their stored size in bytes.
-    func refusesReading(_ byteCount: Int, about registrant: KeyHash, at now: Timestamp) -> Bool {
-        guard byteCount > Self.freeByteCount else { return false }
-        let charge = charge(of: QueryTopics(of: registrant).deployed, at: now)
-        return refuses(for: charge) { $0.reading(byteCount: byteCount, for: charge, at: now) }
+    /// The registrants of a long query, known ones first: a refusal ends the reading.
+    func readingOrder(_ registrants: [KeyHash], at now: Timestamp) -> [KeyHash] {
+        guard registrants.count > Registrations.registrantChunk, !limiter.isUnlimited else { return registrants }
+        let standings = registrants.map { charge(of: QueryTopics(of: $0).deployed, at: now).standing }
+        return Standing.allCases.reversed().flatMap { standing in
+            zip(registrants, standings).filter { $1 == standing }.map(\.0)
+        }
     }
 
     /// Whether the number of installations of a key is limited.

@@ -19,30 +19,42 @@ package struct Registrations: Sendable {
     // MARK: One
 
     private static let headOutputs: [Query.Output] = [
-        .column(.id), .column(StatusStorage.version), .column(StatusStorage.message), .isPresent(StatusStorage.sealed),
+        .column(.id), .column(StatusStorage.version), .column(StatusStorage.message), .byteCount(StatusStorage.sealed),
         .column(StatusStorage.unfounded), .column(StatusStorage.neverAsked), .column(StatusStorage.platform),
         .column(StatusStorage.webPushOrigin),
     ]
     private static let findHead = Query(
         StatusStorage.registration, headOutputs, where: [.equal(StatusStorage.keyHash), .equal(StatusStorage.installation)])
     private static let findHeadAndContent = Query(
-        StatusStorage.registration, headOutputs + [.column(StatusStorage.sealed)],
+        StatusStorage.registration, headOutputs + [.small(StatusStorage.sealed, byteLimit: smallByteCount)],
         where: [.equal(StatusStorage.keyHash), .equal(StatusStorage.installation)])
     private static let findContent = Query(
         StatusStorage.registration,
         [.id, StatusStorage.version, StatusStorage.changedAt, StatusStorage.sealed, StatusStorage.neverAsked],
         where: [.equal(StatusStorage.keyHash), .equal(StatusStorage.installation)])
 
+    private static let findSmallContent = Query(
+        StatusStorage.registration,
+        [
+            .column(.id), .column(StatusStorage.version), .column(StatusStorage.changedAt),
+            .small(StatusStorage.sealed, byteLimit: smallByteCount), .column(StatusStorage.neverAsked), .byteCount(StatusStorage.sealed),
+        ],
+        where: [.equal(StatusStorage.keyHash), .equal(StatusStorage.installation)])
+
+    /// Sealed content up to this size in bytes is read with its row.
+    static let smallByteCount = 2 << 10
+
     static func headRead(_ key: RegistrationKey) -> Read {
         findHead(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation))
     }
 
-    /// The head, and the content for ``received(_:of:)``.
+    /// The head, and small content for ``received(_:of:)``.
     static func headAndContentRead(_ key: RegistrationKey) -> Read {
         findHeadAndContent(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation))
     }
 
-    /// The registration if a message stored it, so that its grant was proved; nil for a tombstone, and for an imported registration.
+    /// The registration if a message stored it, so that its grant was proved; nil for a tombstone, an imported registration, and a large one: a
+    /// proof takes less time.
     func received(_ rows: [Row], of key: RegistrationKey) -> PushNotificationRegistration? {
         guard let row = rows.first, !row.isNull(2), let sealed = try? row.optionalBytes(Self.headOutputs.count),
             let version = try? row.unsigned(1)
@@ -54,7 +66,8 @@ package struct Registrations: Sendable {
         try rows.first.map { row in
             RegistrationHead(
                 id: try row.integer(0), version: try row.unsigned(1), message: try row.optionalInteger(2).map(MessageMark.init),
-                isRegistered: try row.integer(3) != 0, neverRegistered: !row.isNull(4), isNeverAsked: !row.isNull(5),
+                isRegistered: !row.isNull(3), storedByteCount: Int(try row.optionalInteger(3) ?? 0), neverRegistered: !row.isNull(4),
+                isNeverAsked: !row.isNull(5),
                 isWebPush: try row.optionalInteger(6) == Int64(Platform.webPush.rawValue), webPushOrigin: try row.optionalInteger(7))
         }
     }
@@ -64,9 +77,19 @@ package struct Registrations: Sendable {
         .find(headRead(key)) { .done(try head($0)) }
     }
 
-    static func contentRead(_ key: RegistrationKey) -> Read {
-        findContent(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation))
+    static func contentRead(_ key: RegistrationKey, byteCount: Int = 0) -> Read {
+        var read = findContent(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation))
+        read.expectedByteCount = byteCount
+        return read
     }
+
+    /// The content if it is small, and its size for ``storedByteCount(_:)``.
+    static func smallContentRead(_ key: RegistrationKey) -> Read {
+        findSmallContent(.bytes(key.keyHash.bytes), .bytes(key.storedInstallation))
+    }
+
+    /// The size of the sealed content in bytes; 0 for a tombstone, and if there is no row.
+    static func storedByteCount(_ rows: [Row]) throws -> Int { Int(try rows.first?.optionalInteger(5) ?? 0) }
 
     func content(_ rows: [Row], of key: RegistrationKey) throws -> (device: Int64, state: StoredState, isNeverAsked: Bool)? {
         guard let row = rows.first else { return nil }
@@ -386,6 +409,8 @@ package struct RegistrationHead: Sendable {
     package let message: MessageMark?
     /// false for a tombstone.
     package let isRegistered: Bool
+    /// The size of the sealed content in bytes.
+    let storedByteCount: Int
     /// Whether this is a tombstone of an installation that was never registered.
     package let neverRegistered: Bool
     /// Whether no one has asked for the installation.

@@ -1,5 +1,6 @@
 import NodeAPI
 import NodeMetrics
+import RateLimits
 import StatusProtocol
 import StatusRules
 import Storage
@@ -59,6 +60,8 @@ struct V01RegisterHandler: Sendable {
                 Records.end(claim.keyHash, version: version, mark: claim.mark, replacing: row, devices: devices, at: now),
                 Outcome(error: nil, counter: .v01Ended, endedDevices: registeredDevices))
         case .refuse(.versionMismatch) where isRegistered:
+            var bill = ReadingBill(.decision)
+            if limits.refusesReading(row?.storedByteCount ?? 0, about: claim.keyHash, on: &bill, at: now) { return overLimit }
             return records.preferences(of: claim.keyHash).map {
                 Outcome(error: .versionMismatch, counter: .v01Outdated, preferences: $0)
             }

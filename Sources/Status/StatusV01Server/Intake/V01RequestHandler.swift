@@ -120,7 +120,10 @@ struct V01RequestHandler: Sendable {
                 (pending.state, pending.decidedCount) = (.known(known), request.requests.count)
                 return .done(Outcome(pending: pending, queued: []))
             }
-            return records.selection(by: Array(Set(part.request.requests.map(\.accessToken))), at: server).then { selection in
+            return records.selection(
+                by: Array(Set(part.request.requests.map(\.accessToken))), at: server,
+                admits: { [limits] in !limits.refusesReading($2, about: $1, on: &$0, at: now) }
+            ).then { selection in
                 guard let selection else { return .done(part.outcome(former.state.adding([], isRefused: true))) }
                 return decide(part, selection: selection)
             }
@@ -141,7 +144,12 @@ struct V01RequestHandler: Sendable {
     private func decision(
         _ part: Part, _ selection: Records.Selection, delivery: (DeliveryID) -> DeliveryState?
     ) -> V01.RequestDecision {
-        V01.RequestRules.decide(part.request, room: part.former.room, record: { selection.records[$0] }, delivery: delivery)
+        var request = part.request
+        if !selection.refused.isEmpty { request.requests.removeAll { selection.refused.contains($0.accessToken) } }
+        var decision = V01.RequestRules.decide(
+            request, room: part.former.room, record: { selection.records[$0] }, delivery: delivery)
+        decision.isRefused = decision.isRefused || !selection.refused.isEmpty
+        return decision
     }
 
     private struct Planned: Sendable {

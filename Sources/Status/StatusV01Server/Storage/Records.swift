@@ -22,6 +22,8 @@ package struct Records: Sendable {
         let head: V01.RecordHead
         /// false for a tombstone.
         let isRegistered: Bool
+        /// The size of the sealed content in bytes.
+        let storedByteCount: Int
         /// Whether this is a tombstone of an account that was never registered.
         let neverRegistered: Bool
         /// The keyed hash of its access token.
@@ -34,7 +36,7 @@ package struct Records: Sendable {
     private static let findRow = Query(
         V01Storage.record,
         [
-            .column(.id), .column(V01Storage.version), .column(V01Storage.mark), .isPresent(V01Storage.sealed),
+            .column(.id), .column(V01Storage.version), .column(V01Storage.mark), .byteCount(V01Storage.sealed),
             .column(V01Storage.unfounded), .column(V01Storage.recordToken), .column(V01Storage.changedAt),
         ], where: [.equal(V01Storage.keyHash)])
     private static let findContent = Query(
@@ -48,12 +50,16 @@ package struct Records: Sendable {
                 id: try row.integer(0),
                 head: V01.RecordHead(
                     version: try row.unsigned(1), mark: try row.optionalInteger(2).map(V01.RegisterMark.init)),
-                isRegistered: try row.integer(3) != 0, neverRegistered: !row.isNull(4), token: try row.optionalBytes(5),
-                changedAt: Timestamp(rawValue: try row.integer(6)))
+                isRegistered: !row.isNull(3), storedByteCount: Int(try row.optionalInteger(3) ?? 0), neverRegistered: !row.isNull(4),
+                token: try row.optionalBytes(5), changedAt: Timestamp(rawValue: try row.integer(6)))
         }
     }
 
-    static func contentRead(_ keyHash: V01.KeyHash) -> Read { findContent(.bytes(keyHash.stored)) }
+    static func contentRead(_ keyHash: V01.KeyHash, byteCount: Int = 0) -> Read {
+        var read = findContent(.bytes(keyHash.stored))
+        read.expectedByteCount = byteCount
+        return read
+    }
 
     /// The decrypted content; nil for a tombstone, and if there is no row.
     func content(_ rows: [Storage.Row], of keyHash: V01.KeyHash) throws -> V01.Preferences? {

@@ -129,13 +129,46 @@ import WakuCrypto
         let seconds = 60
         for tick in 0..<seconds * 100 {
             let now = Self.start + .milliseconds(10 * tick)
-            if table.reading(byteCount: 4 << 20, for: Charge(Self.payer(tick), .stranger), at: now) == nil { read += 4 }
+            if table.reading(byteCount: 4 << 20, for: .answer, by: Charge(Self.payer(tick), .stranger), at: now) == nil { read += 4 }
             known.asked += 1
-            if table.reading(byteCount: 100 << 10, for: Charge(Self.payer(-1 - tick % 50), .known), at: now) == nil { known.served += 1 }
+            let charge = Charge(Self.payer(-1 - tick % 50), .known)
+            if table.reading(byteCount: 100 << 10, for: .answer, by: charge, at: now) == nil { known.served += 1 }
         }
         // 32 MiB a second and the burst, of 24,000 MiB that were asked for.
         #expect(read <= 32 * seconds + 64)
         #expect(known.share == 1)
+    }
+
+    /// Requests about own registrants with lists of 360 KB to 2 MiB, 1.5 KB for eight.
+    @Test(arguments: [360, 2_048]) func readingForRequestsLeavesTheKnownTheirShare(kib: Int) {
+        var table = RateLimitTable(.standard)
+        var (read, known) = (0, Served())
+        let seconds = 60
+        for tick in 0..<seconds * 100 {
+            let now = Self.start + .milliseconds(10 * tick)
+            for number in 0..<8 {
+                let charge = Charge(Self.payer(8 * tick + number), .stranger)
+                if table.reading(byteCount: kib << 10, for: .decision, by: charge, at: now) == nil { read += kib }
+            }
+            guard tick % 5 == 3 else { continue }
+            known.asked += 1
+            let charge = Charge(Self.payer(-1 - tick % 50), .known)
+            if table.reading(byteCount: 100 << 10, for: .decision, by: charge, at: now) == nil { known.served += 1 }
+        }
+        // 8 MiB a second and the burst.
+        #expect(read <= (8 * seconds + 32) << 10)
+        #expect(known.share == 1)
+    }
+
+    /// As large as contracts allow, for a registrant without standing.
+    @Test func eightRegistrationsOfTwoMebibytesAreRead() {
+        var table = RateLimitTable(.standard)
+        let charge = Charge(Self.payer(1), .stranger)
+        // The sender repeats its request for those that were refused.
+        for now in [Self.start, Self.start + .seconds(10)] {
+            let read = (0..<4).filter { _ in table.reading(byteCount: 2 << 20, for: .decision, by: charge, at: now) == nil }
+            #expect(read.count == 4)
+        }
     }
 
     /// Many registrants: their first answers all leave unpaid, so the total bounds them.

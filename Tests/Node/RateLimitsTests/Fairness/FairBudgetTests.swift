@@ -36,6 +36,14 @@ import TestSupport
         #expect(!result5)
     }
 
+    /// A divided bucket never has all of its tokens open to a standing.
+    @Test(arguments: Standing.allCases) func costAboveWhatIsOpenToAStandingIsAdmittedWhenIdle(standing: Standing) {
+        var budget = FairBudget(RateLimit(1_000, per: .second))
+        let first = budget.admits(payer(1), standing, cost: 1_000, at: start)
+        let second = budget.admits(payer(2), standing, cost: 1_000, at: start)
+        #expect(first && !second)
+    }
+
     @Test func floodOfStrangersCostsTheKnownNothing() {
         var budget = FairBudget(RateLimit(100, per: .second, burst: 100))
         var refused = 0

@@ -36,8 +36,11 @@ struct StoredGrantTests {
     }
 
     /// An invalid grant shows whether a grant was proved again.
-    private func merge(_ message: MessageMark?) async throws {
-        let stored = client.registration { $0.grant[0] ^= 1 }
+    private func merge(_ message: MessageMark?, list: [[UInt8]] = []) async throws {
+        let stored = client.registration {
+            $0.grant[0] ^= 1
+            $0.blockedChatList = list
+        }
         let record = RegistrationRecord(
             key: client.key, version: 1, changedAt: Timestamp(rawValue: 1), registration: stored.encoded(), message: message)
         #expect(try await fixture.store.commit(fixture.registrations.merge(record)))
@@ -50,6 +53,13 @@ struct StoredGrantTests {
         #expect(try await register(client.registration(version: 3) { $0.grant[1] ^= 1 }) == .malformedMessage)
         #expect(try await register(client.registration(version: 4)) == nil)
         #expect(try await register(client.registration(version: 5) { $0.grant[0] ^= 1 }) == .malformedMessage)
+    }
+
+    @Test("The grant of a registration with long lists is proved: that takes less time than reading them")
+    func large() async throws {
+        try await merge(MessageMark(rawValue: 0), list: Array(repeating: [7], count: 1_000))
+        #expect(try await register(client.registration(version: 2) { $0.grant[0] ^= 1 }) == .malformedMessage)
+        #expect(try await register(client.registration(version: 2)) == nil)
     }
 
     @Test("The grant of an imported registration is proved, as is that of one that was unregistered")

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Core
+import RateLimits
 import StatusProtocol
 import StatusRules
 import Storage
@@ -82,6 +83,54 @@ struct RegistrationStorageTests {
         #expect(try found(within: spent) == ["three"])
     }
 
+    /// Each registrant's rows are within what is free of one query.
+    @Test func whatIsFreeCountsForTheWholeQuery() async throws {
+        var owners: [KeyHash] = []
+        for _ in 0..<8 {
+            let key = StatusStoreFixture.key()
+            var registration = StatusStoreFixture.registration(key)
+            registration.blockedChatList = Array(repeating: [7], count: 5_000)
+            try await store.commit(
+                fixture.registrations.store(registration, bytes: registration.encoded(), as: key, at: Timestamp(rawValue: 1)))
+            owners.append(key.keyHash)
+        }
+        var rates = Limits.none
+        // 8 KiB are read after those that are free.
+        try rates.set("answer-kib=1/min")
+        let limits = StatusLimits(rates)
+        let found = fixture.registrations.registrations(
+            of: owners, within: QueryBudget(),
+            admits: { !limits.refusesReading($2, about: $1, on: &$0, at: Timestamp(rawValue: 1)) })
+        #expect((1...2).contains(try store.read(found).count))
+    }
+
+    @Test func refusedRowsEndTheReading() async throws {
+        var owners: [KeyHash] = []
+        for _ in 0..<Registrations.registrantChunk + 8 {
+            let key = StatusStoreFixture.key()
+            try await store.register(key)
+            owners.append(key.keyHash)
+        }
+        let asked = Mutex<[KeyHash]>([])
+        let found = fixture.registrations.registrations(
+            of: owners, within: QueryBudget(),
+            admits: { [first = owners[0]] _, key, _ in
+                asked.withLock { $0.append(key) }
+                return key != first
+            })
+        #expect(try store.read(found).count == Registrations.registrantChunk - 1)
+        #expect(asked.withLock { Set($0).isDisjoint(with: owners.suffix(8)) })
+    }
+
+    @Test func aLongQueryReadsKnownRegistrantsFirst() throws {
+        let limits = StatusLimits(.standard)
+        let owners = (0..<Registrations.registrantChunk + 8).map { _ in StatusStoreFixture.key().keyHash }
+        let now = Timestamp(rawValue: 1_700_000_000_000_000_000)
+        limits.accepted(limits.standings.hasher.payer(.deviceToken, [1]), of: owners[20], at: now)
+        #expect(limits.readingOrder(owners, at: now) == [owners[20]] + owners[..<20] + owners[21...])
+        #expect(limits.readingOrder(Array(owners[..<30]), at: now) == Array(owners[..<30]))
+    }
+
     /// Lists that no answer contains make a registration as large as those that answers do.
     @Test func storedSizesDecideWhatAnAnswerReads() async throws {
         let (owner, other) = (PrivateKey.generate(), PrivateKey.generate())
@@ -99,7 +148,7 @@ struct RegistrationStorageTests {
         func found(refusing refused: KeyHash?) throws -> [String] {
             let found = fixture.registrations.registrations(
                 of: [owner, other].map { KeyHash(of: $0.publicKey) }, within: QueryBudget(),
-                admits: { key, byteCount in
+                admits: { _, key, byteCount in
                     sizes.withLock { $0[key] = byteCount }
                     return key != refused
                 })
