@@ -68,7 +68,7 @@ struct QueryPlanTests {
         try expectIndexes(registrations.state(of: key))
         try expectIndexes(registrations.registrations(of: [hash]))
         try expectIndexes(Registrations.installationCount(of: hash))
-        try expectIndexes(Registrations.countedInstallations(of: hash))
+        try expectIndexes(Registrations.countedInstallations(of: hash, limit: 1_000))
         try expectIndexes(Registrations.countedRegistrations())
         try expectIndexes(Registrations.unfounded.forget(at: now, limit: 10))
         try expectIndexes(Registrations.displaceable())

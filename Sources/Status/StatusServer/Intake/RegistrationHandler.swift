@@ -134,8 +134,11 @@ struct RegistrationHandler: Sendable {
             }
             return displacing(keyHash, installations: installations, addedTo: origin, by: charge, at: now, then)
         }
-        guard isNew, limits.limitsInstallations else { return check(0) }
-        return Registrations.countedInstallations(of: keyHash).then { count in check(count - (head?.neverRegistered == true ? 1 : 0)) }
+        guard isNew, let limit = limits.limiter.limits.installationsByKey else { return check(0) }
+        // Tombstones don't count, up to ten times the limit, so that no more rows than that are read.
+        return Registrations.countedInstallations(of: keyHash, limit: max(1_000, 10 * min(limit, 1_000_000))).then { count in
+            check(count - (head?.neverRegistered == true ? 1 : 0))
+        }
     }
 
     private static var refusal: StoreCommand<RegistrationOutcome> {

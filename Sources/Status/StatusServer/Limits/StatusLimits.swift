@@ -57,9 +57,6 @@ package final class StatusLimits: ProtocolRateLimits {
         }
     }
 
-    /// Whether the number of installations of a key is limited.
-    var limitsInstallations: Bool { limiter.limits.installationsByKey != nil }
-
     /// Whether limits refuse a registration. If not, a new installation is counted.
     ///
     /// - Parameters:

@@ -20,7 +20,7 @@ extension Registrations {
         [
             .column(.id), .column(StatusStorage.installation), .column(StatusStorage.version), .column(StatusStorage.changedAt),
             .byteCount(StatusStorage.sealed), .column(StatusStorage.neverAsked),
-        ], where: [.equal(StatusStorage.keyHash), .present(StatusStorage.sealed)])
+        ], where: [.equal(StatusStorage.queryTopic), .equal(StatusStorage.keyHash)], index: StatusStorage.queryTopicIndex)
     private static let findContents = Query(
         StatusStorage.registration, [.id, StatusStorage.sealed], where: [.idAmong, .present(StatusStorage.sealed)])
 
@@ -55,7 +55,7 @@ extension Registrations {
             if installations.count > 1 { installations.sort { ($0.changedAt, $0.id) > ($1.changedAt, $1.id) } }
             if var budget { installations = Array(installations.prefix { budget.admits(storedByteCount: $0.byteCount) }) }
             let sizes = installations.reduce(into: [:]) { $0[$1.key.keyHash, default: 0] += $1.byteCount }
-            // What is free is of most use to the smallest.
+            // The free size goes to the smallest first.
             let refused = Set(sizes.sorted { $0.value < $1.value }.filter { !admits(&bill, $0.key, $0.value) }.map(\.key))
             if !refused.isEmpty { installations.removeAll { refused.contains($0.key.keyHash) } }
             return read(installations[...], found: [])
@@ -73,7 +73,7 @@ extension Registrations {
     ) -> StoreCommand<Found> {
         guard !left.isEmpty, found.installations.count < installationLimit else { return .done(found) }
         let chunk = left.prefix(registrantChunk)
-        return .read(chunk.map { findInstallations(.bytes($0.bytes), limit: installationLimit) }) { rows in
+        return .read(chunk.map { findInstallations(topicValue(of: $0), .bytes($0.bytes), limit: installationLimit) }) { rows in
             var (found, isRefused) = (found, false)
             for (keyHash, rows) in zip(chunk, rows).sorted(by: { $0.1.count < $1.1.count }) where !rows.isEmpty {
                 guard admits(&found.bill, keyHash, rows.count * rowByteCount) else {

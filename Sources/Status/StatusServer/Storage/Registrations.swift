@@ -273,9 +273,10 @@ package struct Registrations: Sendable {
     // MARK: Counts
 
     private static let countInForce = Query(
-        StatusStorage.registration, [.count], where: [.equal(StatusStorage.keyHash), .present(StatusStorage.sealed)])
-    private static let countUnfoundedOfKey = Query(
-        StatusStorage.registration, [.count], where: [.equal(StatusStorage.keyHash), .present(StatusStorage.unfounded)])
+        StatusStorage.registration, [.count], where: [.equal(StatusStorage.queryTopic), .equal(StatusStorage.keyHash)],
+        index: StatusStorage.queryTopicIndex)
+    private static let findUnfoundedOfKey = Query(
+        StatusStorage.registration, [.column(StatusStorage.unfounded)], where: [.equal(StatusStorage.keyHash)])
     private static let countRegistered = Query(StatusStorage.registration, [.count], where: [.present(StatusStorage.queryTopic)])
     private static let countUnfounded = Query(StatusStorage.registration, [.count], where: [.equal(StatusStorage.unfounded)])
 
@@ -283,12 +284,20 @@ package struct Registrations: Sendable {
         .read(reads) { found in .done(Int(try found.reduce(0) { try $0 + $1[0].integer(0) })) }
     }
 
-    /// Number of registered installations of a registrant.
-    static func installationCount(of keyHash: KeyHash) -> StoreCommand<Int> { sum([countInForce(.bytes(keyHash.bytes))]) }
+    /// The tag of a registrant's topic, whose index has no tombstones: a registrant may have any number of them.
+    static func topicValue(of keyHash: KeyHash) -> Value { .integer(Int64(TopicTag(of: StatusTopics.query(keyHash)).rawValue)) }
 
-    /// Number of a registrant's rows that limits count: registered installations and unfounded tombstones.
-    static func countedInstallations(of keyHash: KeyHash) -> StoreCommand<Int> {
-        sum([countInForce(.bytes(keyHash.bytes)), countUnfoundedOfKey(.bytes(keyHash.bytes))])
+    private static func countInForce(_ keyHash: KeyHash) -> Read { countInForce(topicValue(of: keyHash), .bytes(keyHash.bytes)) }
+
+    /// Number of registered installations of a registrant.
+    static func installationCount(of keyHash: KeyHash) -> StoreCommand<Int> { sum([countInForce(keyHash)]) }
+
+    /// Number of a registrant's rows that limits count: registered installations and unfounded tombstones; all rows if there are as many as `limit`.
+    static func countedInstallations(of keyHash: KeyHash, limit: Int) -> StoreCommand<Int> {
+        .read([countInForce(keyHash), findUnfoundedOfKey(.bytes(keyHash.bytes), limit: limit)]) { found in
+            guard found[1].count < limit else { return .done(limit) }
+            return .done(Int(try found[0][0].integer(0)) + found[1].count { !$0.isNull(0) })
+        }
     }
 
     /// Number of registrations. Scans an index: about 20 ms per million.
