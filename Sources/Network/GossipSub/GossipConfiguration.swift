@@ -30,7 +30,7 @@ public struct GossipConfiguration: Hashable, Sendable {
     /// The maximum number of remembered message ids: beyond it the oldest are dropped early.
     public var seenCapacity = 1_000_000
 
-    /// Flood publishing: whether this node's own messages are sent to all peers of the topic, not only to the mesh.
+    /// Flood publishing: whether this node's own messages of at most 32 KiB are sent to all peers of the topic, not only to the mesh.
     public var floodsOwn = true
     /// How long the peers chosen for a topic are kept after the last own message on it, while it is not subscribed (fanout_ttl). Used without
     /// ``floodsOwn``.

@@ -8,7 +8,7 @@ extension GossipSubRouter {
         guard data.count <= configuration.maximumDataByteCount else { return .tooLarge }
         let id = MessageID(of: data[...])
         guard !seen.contains(id) else { return .duplicate }
-        let recipients = recipientsOfOwn(on: topic, at: now).filter { peers[$0]?.unwanted[id] == nil }
+        let recipients = recipientsOfOwn(data.count, on: topic, at: now).filter { peers[$0]?.unwanted[id] == nil }
         guard !recipients.isEmpty else { return .noPeers }
         _ = seen.insert(id, at: now)
         let message = GossipMessage(topic: topic, data: data[...], id: id)
@@ -19,9 +19,12 @@ extension GossipSubRouter {
         return .sent(peerCount: recipients.count)
     }
 
-    private mutating func recipientsOfOwn(on topic: String, at now: Instant) -> [PeerNumber] {
+    /// The largest own message in bytes that is flooded. Larger ones would leave once for each of some hundred subscribers.
+    static let floodByteLimit = 32 << 10
+
+    private mutating func recipientsOfOwn(_ byteCount: Int, on topic: String, at now: Instant) -> [PeerNumber] {
         let threshold = configuration.score.publishThreshold
-        if configuration.floodsOwn { return subscribers(of: topic).filter { score($0) >= threshold } }
+        if configuration.floodsOwn, byteCount <= Self.floodByteLimit { return subscribers(of: topic).filter { score($0) >= threshold } }
         if isSubscribed(to: topic) {
             // Do not hold a message back while the mesh is still forming.
             let mesh = mesh(of: topic)

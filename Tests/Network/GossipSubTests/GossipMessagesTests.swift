@@ -157,6 +157,11 @@ struct GossipMessagesTests {
         #expect(router.gossip.publish([1], on: topic, at: router.now) == .duplicate)
         #expect(router.gossip.publish([UInt8](repeating: 0, count: 1 << 20 + 1), on: topic, at: router.now) == .tooLarge)
         #expect(router.gossip.publish([2], on: "/nobody", at: router.now) == .noPeers)
+        // A large one leaves for the mesh only.
+        let large = [UInt8](repeating: 0, count: GossipSubRouter.floodByteLimit)
+        #expect(router.gossip.publish(large, on: topic, at: router.now) == .sent(peerCount: 19))
+        let meshCount = router.gossip.mesh(of: topic).count
+        #expect((4...8).contains(meshCount) && router.gossip.publish(large + [1], on: topic, at: router.now) == .sent(peerCount: meshCount))
         // The message returns as a duplicate.
         _ = router.gossip.takeActions()
         try router.send([.message(GossipMessage(topic: topic, data: [1]))], from: peer(3))
