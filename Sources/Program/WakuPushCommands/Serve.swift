@@ -146,8 +146,7 @@ struct Serve: ReportingCommand {
         configuration.replyDelay = replyDelay.duration ?? .zero
         configuration.deriveAheadLimit = deriveAhead == .on ? deriveAheadLimit : nil
         checkRanges(of: configuration, failures)
-        limits.check(failures)
-        if let limits = failures.check(body: { try limits.limits() }) { configuration.limits = limits }
+        configuration.limits = limits.limits(failures)
         protocols.apply(to: &configuration, failures)
         configuration.addedOptions = addedOptions(failures)
         configuration.registrationLifetime = limits.registrationLifetime.duration

@@ -21,7 +21,12 @@ struct OptionGroupTests {
     }
 
     private func limits(_ arguments: String...) throws -> Limits {
-        try withEnvironment([:]) { try LimitOptions.parse(arguments).limits() }
+        try withEnvironment([:]) {
+            let failures = ConfigurationFailures()
+            let limits = try LimitOptions.parse(arguments).limits(failures)
+            if let first = failures.failures.first { throw first }
+            return limits
+        }
     }
 
     private func failure(_ body: () throws -> Void) -> CommandFailure? {

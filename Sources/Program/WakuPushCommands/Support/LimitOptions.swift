@@ -12,25 +12,13 @@ struct LimitOptions: ParsableArguments {
     @Option(Settings.denyKeys) var denyKeys: String?
     @Option(Settings.registrationLifetime) var registrationLifetime: OptionalDurationArgument
 
-    func limits() throws(CommandFailure) -> Limits {
+    /// The limits that are valid. Each file is read once: the second time, a pipe would be empty.
+    func limits(_ failures: ConfigurationFailures) -> Limits {
         var limits = Limits.standard
-        for text in limit { try Self.set(text, in: &limits) }
-        if let path = allowedPath { limits.allowed = try Self.keys(in: path) }
-        if let path = deniedPath { limits.denied = try Self.keys(in: path) }
+        failures.checkEach("limit", limit) { text in try Self.set(text, in: &limits) }
+        if let path = Settings.allowKeys.value(allowKeys) { limits.allowed = failures.check("allow-keys") { try Self.keys(in: path) } }
+        if let path = Settings.denyKeys.value(denyKeys) { limits.denied = failures.check("deny-keys") { try Self.keys(in: path) } ?? [] }
         return limits
-    }
-
-    private var allowedPath: String? { Settings.allowKeys.value(allowKeys) }
-    private var deniedPath: String? { Settings.denyKeys.value(denyKeys) }
-
-    /// Checks the options one by one, before ``limits()`` checks all of them.
-    func check(_ failures: ConfigurationFailures) {
-        failures.checkEach("limit", limit) { text in
-            var limits = Limits.standard
-            try Self.set(text, in: &limits)
-        }
-        if let path = allowedPath { failures.check("allow-keys") { try Self.keys(in: path) } }
-        if let path = deniedPath { failures.check("deny-keys") { try Self.keys(in: path) } }
     }
 
     private static func set(_ text: String, in limits: inout Limits) throws(CommandFailure) {

@@ -151,18 +151,15 @@ final class ReloadService: Service {
     }
 
     func run() async throws {
-        for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() { await reloadOnQueue() }
+        for await _ in await UnixSignalsSequence(trapping: .sighup).cancelOnGracefulShutdown() { beginReload() }
     }
 
-    /// Reads and parses files on a separate thread, because that may take long, or hang on a network folder.
-    private func reloadOnQueue() async {
+    /// Reads and parses files on a separate thread, because that may take long, or hang on a network folder; the stop does not wait for it.
+    private func beginReload() {
         // Values of the task, which the queue does not inherit.
         let (invocation, added) = (Invocation.current, NodeAssembly.added)
-        await withCheckedContinuation { continuation in
-            queue.async { [self] in
-                Invocation.$current.withValue(invocation) { NodeAssembly.$added.withValue(added) { reload() } }
-                continuation.resume()
-            }
+        queue.async { [self] in
+            Invocation.$current.withValue(invocation) { NodeAssembly.$added.withValue(added) { reload() } }
         }
     }
 
