@@ -5,7 +5,8 @@ import Synchronization
 final class KnownPrimary: Sendable {
     private static let all = Mutex<[String: KnownPrimary]>([:])
 
-    private let newest = Atomic<UInt32>(0)
+    /// The highest timeline of the servers that were used, by system identifier.
+    private let newest = Mutex<[UInt64?: UInt32]>([:])
     private let connections = Atomic<Int>(0)
     private let last = Mutex<PostgreSQLHost?>(nil)
 
@@ -19,8 +20,11 @@ final class KnownPrimary: Sendable {
         }
     }
 
-    /// The highest timeline of a server that was used: see ``PostgreSQLConnection/timeline``.
-    var timeline: UInt32 { newest.load(ordering: .acquiring) }
+    /// The highest timeline of the servers of one cluster that were used; 0 if there were none. Timelines of other clusters say nothing about it: a
+    /// database that was restored to a new server begins with the first one.
+    ///
+    /// - Parameter cluster: ``PostgreSQLConnection/systemIdentifier``.
+    func timeline(of cluster: UInt64?) -> UInt32 { newest.withLock { $0[cluster] ?? 0 } }
 
     /// The host that was used last: after a failover, new connections need not wait for the former primary.
     var host: PostgreSQLHost? { last.withLock { $0 } }
@@ -28,8 +32,9 @@ final class KnownPrimary: Sendable {
     /// The number of connections made so far. One more shows that a server can be reached.
     var connectionCount: Int { connections.load(ordering: .acquiring) }
 
-    func note(_ host: PostgreSQLHost, timeline: UInt32) {
-        newest.max(timeline, ordering: .acquiringAndReleasing)
+    func note(_ host: PostgreSQLHost, _ connection: PostgreSQLConnection) {
+        let (cluster, timeline) = (connection.systemIdentifier, connection.timeline)
+        newest.withLock { $0[cluster] = max($0[cluster] ?? 0, timeline) }
         last.withLock { $0 = host }
         connections.add(1, ordering: .acquiringAndReleasing)
     }

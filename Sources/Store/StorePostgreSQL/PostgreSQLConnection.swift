@@ -29,6 +29,8 @@ package final class PostgreSQLConnection {
     private var preparedCount = 0
     /// The timeline of the server's write-ahead log: a promoted standby starts the next one. 0 before it was read.
     package internal(set) var timeline: UInt32 = 0
+    /// Which cluster of servers this one belongs to: its standbys have the same identifier. nil before it was read, or if the role may not read it.
+    package internal(set) var systemIdentifier: UInt64?
     private let known: KnownPrimary
     private var isBroken = false
     /// Statements to send before the next ones.
@@ -135,7 +137,7 @@ package final class PostgreSQLConnection {
     package var backendID: Int32 { table.PQbackendPID(connection) }
 
     /// Whether no server of a higher timeline is known, which has taken this one's place.
-    var isNewest: Bool { timeline == 0 || timeline >= known.timeline }
+    var isNewest: Bool { timeline == 0 || timeline >= known.timeline(of: systemIdentifier) }
 
     /// The connection is unusable: it broke, or its server is a former primary.
     package var isLost: Bool { isBroken || !isNewest }

@@ -8,7 +8,7 @@ final class PromotionWatch: Sendable {
 
     private let address: PostgreSQLAddress
     /// Of the cluster that the hosts belong to.
-    private let systemIdentifier: Value
+    private let systemIdentifier: UInt64
     private let queue = DispatchQueue(label: "waku-push.promotion", qos: .utility)
 
     /// Returns nil if the address has only one host, or if the role may not read which cluster this is.
@@ -39,16 +39,10 @@ final class PromotionWatch: Sendable {
             for host in (try? named.resolved(in: address)) ?? [] {
                 // Standbys refuse.
                 guard let found = try? PostgreSQLConnection.configured(address, at: host, name: "waku-push watch"),
-                    found.timeline > known.timeline, found.systemIdentifier == systemIdentifier
+                    found.systemIdentifier == systemIdentifier, found.timeline > known.timeline(of: systemIdentifier)
                 else { continue }
-                known.note(host, timeline: found.timeline)
+                known.note(host, found)
             }
         }
-    }
-}
-
-extension PostgreSQLConnection {
-    fileprivate var systemIdentifier: Value? {
-        try? run(Statement("SELECT system_identifier FROM pg_control_system()", isPrepared: false)).rows.first?.values.first
     }
 }

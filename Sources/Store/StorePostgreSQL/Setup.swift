@@ -32,7 +32,7 @@ extension PostgreSQLConnection {
                         try connection.requireNewest()
                         try accept(connection)
                         connection.silenceLimit = address.silenceLimit
-                        known.note(host, timeline: connection.timeline)
+                        known.note(host, connection)
                         return connection
                     } catch {
                         failures.append(error)
@@ -72,7 +72,17 @@ extension PostgreSQLConnection {
         guard let facts else { throw refusal("it does not answer as PostgreSQL does") }
         try check(facts)
         timeline = UInt32(facts.timeline, radix: 16) ?? 0
+        do {
+            // In an exchange of its own, since an error would undo the settings.
+            systemIdentifier = try run(Self.identifier).rows.first?.unsigned(0)
+        } catch PostgreSQLError.refused(let state, _) where state.isPermission {
+            // Needed only by several nodes, and to find a promoted standby.
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
     }
+
+    private static let identifier = Statement("SELECT system_identifier FROM pg_control_system()", isPrepared: false)
 
     private func refusal(_ message: String) -> StoreError {
         StoreError(code: .unsuitable, message: "PostgreSQL (\(address)) can't be used: \(message)")

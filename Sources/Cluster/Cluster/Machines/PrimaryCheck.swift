@@ -13,12 +13,14 @@ package struct PrimaryCheck: Hashable, Sendable {
             switch self {
             case .oldPrimary(let timeline, let known):
                 "the server is on timeline \(timeline), and timeline \(known) exists: it was replaced by a promoted standby; stop it"
-            case .otherDatabase: "the server belongs to another PostgreSQL cluster (system identifier differs)"
+            case .otherDatabase:
+                "the server belongs to another PostgreSQL cluster (system identifier differs): restart the node if the database was moved to it"
             }
         }
     }
 
-    /// The highest timeline seen. The driver also stores it in the cluster's table when it increases.
+    /// The highest timeline seen. It is not stored: the data of a server are never from a later timeline than its own, unless they were copied from
+    /// a server of another cluster, which has timelines of its own.
     package private(set) var timeline: UInt32 = 0
     package private(set) var systemIdentifier: UInt64?
 

@@ -23,7 +23,7 @@ extension ClusterDatabase {
                     + "(renewed_at < clock_timestamp() - interval '\(Int64(configuration.lease / .milliseconds(1))) milliseconds')::integer::bigint "
                     + "FROM cluster_node ORDER BY node")
             let asked = Instant.now
-            let found = try connection.run(changes + [storeTimeline(of: connection), Self.preciseClock, partitions, leases]).suffix(3).map(
+            let found = try connection.run(changes + [Self.preciseClock, partitions, leases]).suffix(3).map(
                 \.rows)
             guard let time = found[0].first else { throw UnexpectedValue() }
             var view = try view(partitions: found[1], leases: found[2])
@@ -119,11 +119,6 @@ extension ClusterDatabase {
 
     private func epochs(_ rows: [(PartitionNumber, UInt64)]) -> [Statement.Argument] {
         [.integers(rows.map { Int64($0.0) }), .integers(rows.map { Int64(bitPattern: $0.1) })]
-    }
-
-    /// Stores the highest timeline to which a node was connected: see ``PrimaryGuard``.
-    private func storeTimeline(of connection: PostgreSQLConnection) -> Statement {
-        Statement("UPDATE cluster SET timeline = $1 WHERE timeline < $1", [.integer(Int64(connection.timeline))])
     }
 
     private func view(partitions: [Row], leases: [Row]) throws -> ClusterView {

@@ -74,8 +74,8 @@ extension ClusterDatabase {
         guard let now = try connection.run(Self.clock).rows.first else { throw UnexpectedValue() }
         var window = ClaimWindow(firstHour: .min)
         let insert = Statement(
-            "INSERT INTO cluster (first_hour, timeline) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-            [.integer(window.maintain(now: try now.integer(0)).dropBefore), .integer(Int64(connection.timeline))])
+            "INSERT INTO cluster (first_hour, timeline) VALUES ($1, 0) ON CONFLICT DO NOTHING",
+            [.integer(window.maintain(now: try now.integer(0)).dropBefore)])
         let partitions = Statement(
             """
             INSERT INTO cluster_partition (partition, epoch) SELECT number, 0 FROM generate_series(0, $1 - 1) AS number \

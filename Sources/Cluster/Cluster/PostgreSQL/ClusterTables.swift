@@ -37,6 +37,7 @@ package struct Outbox: Sendable {
 enum ClusterTables {
     static func statements(_ outbox: Outbox) -> [String] {
         [
+            // The timeline is for earlier releases, which refuse servers with a lower one.
             """
             CREATE TABLE IF NOT EXISTS cluster (
                 id boolean PRIMARY KEY DEFAULT true CHECK (id), first_hour bigint NOT NULL, timeline bigint NOT NULL
