@@ -31,6 +31,9 @@ package struct SQLState: Hashable, CustomStringConvertible {
     /// The statement itself is at fault (its data, a constraint, a missing table): other statements may still succeed.
     var concernsStatement: Bool { ["21", "22", "23", "42"].contains(category) && !isPermission || isDamage }
 
+    /// Another session held a lock for longer than `lock_timeout`.
+    var isLockTimeout: Bool { description == "55P03" }
+
     var isPermission: Bool { description == "42501" }
 
     /// Whether the session has ended. Assumed also for an unspecified failure.

@@ -71,18 +71,20 @@ struct Schema: Sendable {
     ) throws -> [String] {
         try connection.transaction { connection in
             _ = try connection.run(Statement("SELECT pg_advisory_xact_lock(\(Self.lock))"))
-            _ = try connection.run(Self.tables.map { Statement($0, isPrepared: false) })
-            let applied = try applied(connection) ?? [:]
-            guard !isNewer(applied) else { throw StoreError(newerAt: address) }
-            let selected = select(applied)
-            for (identifier, migration) in selected {
-                let note = Statement(
-                    "INSERT INTO store_migration (identifier, only_adds) VALUES ($1, $2::bigint = 1)",
-                    [.text(identifier), .integer(migration.finishes ? 0 : 1)])
-                _ = try connection.run(
-                    migration.steps.flatMap { $0.sql(PostgreSQL.self) }.map { Statement($0, isPrepared: false) } + [note])
+            return try connection.changingTables {
+                _ = try connection.run(Self.tables.map { Statement($0, isPrepared: false) })
+                let applied = try applied(connection) ?? [:]
+                guard !isNewer(applied) else { throw StoreError(newerAt: address) }
+                let selected = select(applied)
+                for (identifier, migration) in selected {
+                    let note = Statement(
+                        "INSERT INTO store_migration (identifier, only_adds) VALUES ($1, $2::bigint = 1)",
+                        [.text(identifier), .integer(migration.finishes ? 0 : 1)])
+                    _ = try connection.run(
+                        migration.steps.flatMap { $0.sql(PostgreSQL.self) }.map { Statement($0, isPrepared: false) } + [note])
+                }
+                return selected.map(\.identifier)
             }
-            return selected.map(\.identifier)
         }
     }
 

@@ -175,7 +175,7 @@ extension PostgreSQLConnection {
     /// Runs `body` in a transaction.
     ///
     /// - Throws: ``PostgreSQLError`` and errors of `body`, after rolling back.
-    func transaction<Result>(_ begin: String = "BEGIN", _ body: (PostgreSQLConnection) throws -> Result) throws -> Result {
+    package func transaction<Result>(_ begin: String = "BEGIN", _ body: (PostgreSQLConnection) throws -> Result) throws -> Result {
         _ = try run(Statement(begin))
         do {
             let result = try body(self)

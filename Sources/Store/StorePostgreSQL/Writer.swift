@@ -240,7 +240,7 @@ final class Writer {
         do {
             _ = try connection.run(lock.map { Statement($0, isPrepared: false) })
         } catch {
-            guard error.state?.description == "55P03" else { throw error }
+            guard error.state?.isLockTimeout == true else { throw error }
             throw locked(address, access)
         }
     }

@@ -234,6 +234,22 @@ struct SetupTests {
         }
     }
 
+    @Test("Tables are not changed while a backup reads them, and the error names its session")
+    func migrationDuringBackup() throws {
+        let fixture = try StoreFixture()
+        try PostgreSQLStore(fixture.address(), storageKey: fixture.storageKey, parts: [Self.releases[0]]).close()
+        func later() throws {
+            try PostgreSQLStore(fixture.address(), storageKey: fixture.storageKey, parts: [Self.releases[1]]).close()
+        }
+        let dump = try PostgreSQLConnection.open(fixture.address(), name: "pg_dump")
+        _ = try dump.run(["BEGIN", "LOCK TABLE counter IN ACCESS SHARE MODE"].map { Statement($0, isPrepared: false) })
+        let error = #expect(throws: StoreError.self) { try later() }
+        #expect(error?.code == .locked)
+        #expect(error?.message.contains("uses them: process \(dump.backendID), pg_dump, role postgres. Wait") == true)
+        dump.rollBack()
+        try later()
+    }
+
     @Test("Commands leave no row in store_writer, a daemon exactly one")
     func writers() async throws {
         let fixture = try StoreFixture()

@@ -15,13 +15,19 @@ extension ClusterDatabase {
         try maintenance.transaction { connection in
             try connection.withoutTimeLimit {
                 let lock = "SELECT pg_advisory_xact_lock(\(Self.lock), \(Self.schemaID)::integer)"
-                _ = try connection.run(([lock] + ClusterTables.statements(outbox)).map { Statement($0, isPrepared: false) })
+                _ = try connection.run(Statement(lock, isPrepared: false))
+                try connection.changingTables {
+                    _ = try connection.run(ClusterTables.statements(outbox).map { Statement($0, isPrepared: false) })
+                    try addColumns(connection)
+                    try createIndex(connection)
+                    try createGuard(connection)
+                }
                 try fill(connection)
                 try createClaimPartitions(connection)
-                try createIndex(connection)
-                try createGuard(connection)
                 try adoptMarks(connection)
-                for notice in notices { try create(notice, connection) }
+                try connection.changingTables {
+                    for notice in notices { try create(notice, connection) }
+                }
             }
         }
     }
@@ -49,7 +55,7 @@ extension ClusterDatabase {
             """
             SELECT format('DROP TRIGGER %I ON %s', tgname, tgrelid::regclass) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid \
             WHERE c.relnamespace = \(schemaID) AND starts_with(tgname::text, '\(Notice.functionPrefix)') AND NOT tgisinternal \
-            UNION ALL SELECT format('TRUNCATE %s', oid::regclass) FROM pg_class \
+            UNION ALL SELECT format('DELETE FROM %s', oid::regclass) FROM pg_class \
             WHERE relname = 'cluster_change' AND relnamespace = \(schemaID)
             """, isPrepared: false)
         do {
@@ -61,14 +67,27 @@ extension ClusterDatabase {
                 FROM cluster_mark m WHERE m.row_id = o.id
                 """, "DELETE FROM cluster_mark",
             ]
-            // After an error the server rolls back when the connection closes.
-            _ = try connection.run((["BEGIN"] + statements + ["COMMIT"]).map { Statement($0, isPrepared: false) })
+            try connection.transaction { connection in
+                _ = try connection.changingTables { try connection.run(statements.map { Statement($0, isPrepared: false) }) }
+            }
         } catch {
             throw StoreError(explaining: error, at: address)
         }
     }
 
     static let schemaID = "quote_ident(current_schema())::regnamespace::oid"
+
+    private func addColumns(_ connection: PostgreSQLConnection) throws {
+        // Checked first: `ALTER TABLE`, even with `IF NOT EXISTS`, would wait for all transactions that use the table, such as a `pg_dump`, and the
+        // heartbeats of other nodes would wait behind it.
+        let find = Statement(
+            "SELECT attname::text FROM pg_attribute WHERE attrelid = 'cluster_node'::regclass AND attnum > 0 AND NOT attisdropped",
+            isPrepared: false)
+        let found = try connection.run(find).rows.map { try $0.text(0) }
+        let missing = ClusterTables.addedColumns.filter { !found.contains($0.name) }
+        _ = try connection.run(
+            missing.map { Statement("ALTER TABLE cluster_node ADD COLUMN \($0.name) \($0.type)", isPrepared: false) })
+    }
 
     private func fill(_ connection: PostgreSQLConnection) throws {
         guard let now = try connection.run(Self.clock).rows.first else { throw UnexpectedValue() }

@@ -35,6 +35,13 @@ package struct Outbox: Sendable {
 /// Statements that create the tables of a cluster in the first schema of `search_path`. Node ids, epochs and renewals are unsigned 64-bit
 /// numbers, stored as signed numbers with the same bits.
 enum ClusterTables {
+    /// Columns of `cluster_node` that later releases added; null in rows of releases without them.
+    static let addedColumns: [(name: String, type: String)] = [
+        // Whether the node offers to serve keys. Named after their first use.
+        ("monitors_accounts", "boolean"),
+        ("settings", "text COLLATE \"C\""),
+    ]
+
     static func statements(_ outbox: Outbox) -> [String] {
         [
             // The timeline is for earlier releases, which refuse servers with a lower one.
@@ -51,10 +58,6 @@ enum ClusterTables {
                 renewed_at timestamptz NOT NULL, ended_at timestamptz
             ) WITH (fillfactor = 50)
             """,
-            // Whether the node offers to serve keys. Named after their first use; null in rows of releases without it.
-            "ALTER TABLE cluster_node ADD COLUMN IF NOT EXISTS monitors_accounts boolean",
-            // Null in rows of releases that do not publish their settings.
-            "ALTER TABLE cluster_node ADD COLUMN IF NOT EXISTS settings text COLLATE \"C\"",
             """
             CREATE TABLE IF NOT EXISTS cluster_partition (partition bigint PRIMARY KEY, owner bigint, epoch bigint NOT NULL)
             WITH (fillfactor = 50)

@@ -87,6 +87,48 @@ struct ClusterFaultTests {
         #expect(try database.heartbeat(beat()).leases.map(\.renewals) == [2])
     }
 
+    @Test("While a backup reads all tables, a node starts and others renew their leases; columns are only added after it")
+    func backup() throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        _ = try database.heartbeat(beat(isFirst: true))
+        let dump = try fixture.dump()
+        try fixture.database().prepare(notices: [])
+        #expect(try database.heartbeat(beat()).leases.map(\.renewals) == [2])
+        dump.rollBack()
+
+        // As a release without the column has made it.
+        try fixture.run("ALTER TABLE cluster_node DROP COLUMN settings")
+        let second = try fixture.dump()
+        let error = #expect(throws: StoreError.self) { try fixture.database().prepare(notices: []) }
+        #expect(error?.code == .locked)
+        #expect(error?.message.contains("another session uses them: process \(second.backendID), pg_dump, role postgres") == true)
+        second.rollBack()
+        try fixture.database().prepare(notices: [])
+        #expect(try database.heartbeat(beat()).leases.map(\.renewals) == [3])
+    }
+
+    @Test("While a backup reads all tables, a node that has the database for itself starts, unless several nodes left triggers")
+    func backupOfSingleNode() async throws {
+        let fixture = try ClusterFixture()
+        func leave() throws { try ClusterDatabase.leaveCluster(at: fixture.address(), outbox: ClusterFixture.shared) }
+        let notice = Notice(
+            channel: "rows", table: ClusterFixture.outbox, column: ClusterFixture.device, includesUpdates: false, isLogged: true)
+        try fixture.prepared(notices: [notice]).close()
+        try await fixture.enqueue(7)
+        let dump = try fixture.dump()
+        let error = #expect(throws: StoreError.self) { try leave() }
+        #expect(error?.code == .locked)
+        #expect(error?.message.contains("process \(dump.backendID), pg_dump") == true)
+        #expect(try fixture.count("cluster_change") == 1)
+        dump.rollBack()
+        try leave()
+        #expect(try fixture.count("cluster_change") == 0)
+        let second = try fixture.dump()
+        try leave()
+        second.rollBack()
+    }
+
     @Test("A closed database is not opened again")
     func closed() throws {
         let database = try ClusterFixture().prepared()

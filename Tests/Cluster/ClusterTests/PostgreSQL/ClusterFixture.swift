@@ -57,6 +57,14 @@ struct ClusterFixture {
         return try connection.run(sql.map { Statement($0, isPrepared: false) }).last?.rows ?? []
     }
 
+    /// A session that has read all tables of the schema in its transaction, as that of a `pg_dump` does.
+    func dump() throws -> PostgreSQLConnection {
+        let connection = try PostgreSQLConnection.open(address(), name: "pg_dump")
+        let tables = try run("SELECT string_agg(tablename, ', ') FROM pg_tables WHERE schemaname = current_schema()").first?.text(0) ?? ""
+        _ = try connection.run(["BEGIN", "LOCK TABLE \(tables) IN ACCESS SHARE MODE"].map { Statement($0, isPrepared: false) })
+        return connection
+    }
+
     func count(_ sql: String) throws -> Int64? {
         try run("SELECT count(*) FROM " + sql).first?.integer(0)
     }
