@@ -34,6 +34,8 @@ public protocol Store: AnyObject, Sendable {
 
     /// Why the store can't be written or read at present; nil when it can.
     var failure: String? { get }
+    /// As ``failure``, without rows that can't be read: other nodes can't read them either.
+    var outage: String? { get }
     /// Size on disk, in bytes.
     var byteCount: Int { get }
 
@@ -50,6 +52,8 @@ extension Store {
     public func stopWaiting() {}
     /// Does nothing: the default, for engines that no other node shares.
     public func paceCommits(_ interval: Duration) {}
+    /// Same as ``failure``: the default, for engines that no other node shares.
+    public var outage: String? { failure }
 }
 
 extension Store {

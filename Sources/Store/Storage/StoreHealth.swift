@@ -49,11 +49,16 @@ package struct StoreHealth: Sendable {
     ///
     /// - Parameter read: the start time of the longest-running read.
     package func failure(at now: ContinuousClock.Instant, oldestRead read: ContinuousClock.Instant? = nil) -> String? {
+        outage(at: now, oldestRead: read) ?? readFailure
+    }
+
+    /// As ``failure(at:oldestRead:)``, without rows that can't be read.
+    package func outage(at now: ContinuousClock.Instant, oldestRead read: ContinuousClock.Instant? = nil) -> String? {
         if let start = [committingSince, read].compactMap(\.self).min(), now - start > responseTimeout {
             return "\(subject) has not answered for \((now - start).components.seconds) s: \(remedy)"
         }
         let full = full.flatMap { now - $0.time < Self.fullTime ? $0.failure : nil }
-        return commitFailure ?? full ?? readFailure ?? checkpointFailure
+        return commitFailure ?? full ?? checkpointFailure
     }
 
     package mutating func note(_ event: CommitEvent, at now: ContinuousClock.Instant) {

@@ -3,6 +3,7 @@ package import Storage
 extension PostgreSQLStore {
     /// Why the database can't be written or read at present; nil when it can.
     package var failure: String? { monitor.failure }
+    package var outage: String? { monitor.outage }
 
     /// Checks whether the server answers, reconnecting if necessary, and whether all tables can be used; reads again rows that could not be read.
     package func maintain() async {

@@ -14,6 +14,7 @@ final class StoreMonitor: Sendable {
     /// Only the duration of commits counts, not of reads: reading all rows may take minutes. ``PostgreSQLStore/maintain()`` commits every few
     /// seconds.
     var failure: String? { health.withLock { $0.failure(at: .now) } }
+    var outage: String? { health.withLock { $0.outage(at: .now) } }
     var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
 
     func note(_ event: CommitEvent) { health.withLock { $0.note(event, at: .now) } }

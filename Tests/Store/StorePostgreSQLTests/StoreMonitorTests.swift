@@ -18,6 +18,7 @@ import Testing
     @Test func aLostConnectionIsReportedUntilTheServerAnswers() {
         _ = monitor.readFailed(PostgreSQLError.connectionLost)
         #expect(monitor.failure?.hasPrefix("the connection to PostgreSQL") == true && !monitor.wantsCheck)
+        #expect(monitor.outage == monitor.failure)
         monitor.reached(nil)
         #expect(monitor.failure == nil)
     }
@@ -26,6 +27,8 @@ import Testing
         _ = monitor.readFailed(UnexpectedValue())
         monitor.reached(nil)
         #expect(monitor.failure?.hasPrefix("a row of PostgreSQL") == true)
+        // No other node could read it either.
+        #expect(monitor.outage == nil)
         monitor.checked(nil)
         #expect(monitor.failure == nil)
     }

@@ -1,5 +1,6 @@
 import Core
 package import NodeAPI
+import Storage
 import Synchronization
 
 /// Figures for readiness, metrics, `admin status` and the status page.

@@ -1,5 +1,6 @@
 import Core
 import NodeAPI
+import Storage
 
 /// The state of a node in its cluster, behind one lock.
 struct ClusterState: Sendable {
@@ -28,7 +29,7 @@ struct ClusterState: Sendable {
     var isClockWrong = false
     var storeTrouble = StoreTrouble()
     /// Why the last scan of the outbox failed; nil if it did not.
-    var outboxFailure: String?
+    var outboxFailure: StoreError?
     /// Why the last heartbeat was not committed; nil if it was, or before the first one has ended.
     var heartbeatFailure: String?
     /// See `ClusterConflicts`.
@@ -46,6 +47,13 @@ struct ClusterState: Sendable {
     var keys: KeyAssignment?
     /// Counts the changes of ``keys``.
     var keyGeneration = 0
+
+    /// Whether another node may do what this one can't. Damaged rows are the same for all.
+    ///
+    /// - Parameter outage: see `Store`.
+    func isStoreFailing(outage: String?) -> Bool {
+        outage != nil || outboxFailure.map { $0.code != .damaged } ?? false
+    }
 
     /// Hands over this node's share while it stops, is drained, has a wrong clock or a store that fails. Without another node to take it, the share
     /// stays.

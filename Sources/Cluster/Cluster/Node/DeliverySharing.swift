@@ -78,7 +78,7 @@ struct DeliverySharing: Sendable {
             }
             return ids.count
         } catch {
-            node.state.withLock { $0.outboxFailure = error.message }
+            node.state.withLock { $0.outboxFailure = error }
             node.errors.log("failed to read the outbox", reason: error.message)
             return 0
         }

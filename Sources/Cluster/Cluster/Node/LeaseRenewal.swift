@@ -19,13 +19,13 @@ struct LeaseRenewal: Sendable {
                 let result = await node.onThread(node.heartbeatThread) { database throws(StoreError) in
                     try database.heartbeat(heartbeat)
                 }
-                let storeFailure = node.store.failure
+                let outage = node.store.outage
                 let changes = node.state.withLock { state in
                     switch result {
                     case .success(let view):
                         state.heartbeatFailure = nil
                         state.storeTrouble.heartbeatCommitted(
-                            storeFails: storeFailure != nil || state.outboxFailure != nil, lease: node.configuration.times.lease, at: .now)
+                            storeFails: state.isStoreFailing(outage: outage), lease: node.configuration.times.lease, at: .now)
                         state.updateDraining()
                         return state.member.heartbeatCommitted(view, at: .now)
                     case .failure(let error):

@@ -1,5 +1,6 @@
 @testable import Cluster
 import Core
+import Storage
 import Testing
 
 @Suite struct ClusterStateTests {
@@ -36,6 +37,13 @@ import Testing
             state.updateDraining()
             #expect(state.member.isDraining == isOn)
         }
+    }
+
+    @Test(arguments: [StoreError.Code.damaged, .unavailable]) func onlyDamageIsTheSameForAllNodes(code: StoreError.Code) {
+        var state = state()
+        #expect(!state.isStoreFailing(outage: nil) && state.isStoreFailing(outage: "away"))
+        state.outboxFailure = StoreError(code: code, message: "")
+        #expect(state.isStoreFailing(outage: nil) == (code == .unavailable))
     }
 
     /// Read 5 to 6 s before it is compared.

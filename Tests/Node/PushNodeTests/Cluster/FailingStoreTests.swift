@@ -4,6 +4,7 @@ import NodeAPI
 import NodeAssembly
 import NodeMetrics
 import StatusServer
+import Storage
 import StorePostgreSQL
 import Synchronization
 import TestSupport
@@ -55,6 +56,31 @@ import WakuCrypto
             proxy.inspect { _, _ in .pass }
             try await members.waitUntilShared()
             try await members.wait { $0[0].fed.node.cluster.status?.nodes.map(\.state) == ["live", "live"] }
+        }
+    }
+
+    @Test("A node that read an altered row, which no node can read, keeps its share")
+    func alteredRow() async throws {
+        let fixture = try await ClusterFixture()
+        try await fixture.withNodes(["a", "b"], configure: { $0.cluster?.times.lease = .seconds(5) }) { members in
+            try await members.waitUntilShared()
+            let client = TestClient(of: fixture.identity.publicKey)
+            await members.feed(fixture.registration(client))
+            try await members.wait { $0.count(.registrationStored) == 1 }
+            let connection = try PostgreSQLConnection.open(fixture.address, name: "test")
+            func run(_ sql: String) throws -> Int64? { try connection.run(Statement(sql, isPrepared: false)).rows.first?.integer(0) }
+            _ = try run("UPDATE registration SET sealed = '\\x00'")
+            await members.feed(fixture.request(client, id: "message"))
+            try await members.wait { members in
+                members.contains { $0.fed.node.obstacles.contains { $0.hasPrefix("store: a row of PostgreSQL") } }
+            }
+            // More than two leases.
+            let renewals = "SELECT min(renewals) FROM cluster_node"
+            let before = try run(renewals) ?? 0
+            try await eventually { try run(renewals) ?? 0 > before + 12 }
+            #expect(members.contains { $0.fed.node.obstacles.contains { $0.hasPrefix("store: a row of PostgreSQL") } })
+            #expect(members[0].fed.node.cluster.status?.nodes.map(\.state) == ["live", "live"])
+            #expect(members.map(\.fed.node.cluster.share).reduce(0, +) == 256)
         }
     }
 }
