@@ -13,9 +13,13 @@ package enum CommitTest {
         var address = address
         address.silenceLimit = limit
         let connection = try PostgreSQLConnection.open(address, name: "waku-push commit test")
-        let warningCount = connection.warningCount
+        let warningCount: Int
         do {
-            _ = try connection.run(Statement("SELECT pg_logical_emit_message(true, 'waku-push', '')", isPrepared: false))
+            let write = ["BEGIN", "SELECT pg_logical_emit_message(true, 'waku-push', '')"]
+            _ = try connection.run(write.map { Statement($0, isPrepared: false) })
+            // Only the commit's own warnings concern the standby.
+            warningCount = connection.warningCount
+            _ = try connection.run(Statement("COMMIT"))
         } catch .connectionLost {
             end(connection.backendID, at: address)
             throw StoreError(

@@ -177,8 +177,12 @@ final class Writer {
         suspension = nil
         let connection = try connected()
         let touch = Statement("UPDATE store_writer SET changed_at = now() WHERE name = $1 RETURNING batch", [.text(name)])
-        let warningCount = connection.warningCount
-        let found = try connection.transaction { try $0.run(touch).rows.first?.bytes(0) }
+        var warningCount = 0
+        let found = try connection.transaction { connection in
+            let found = try connection.run(touch).rows.first?.bytes(0)
+            warningCount = connection.warningCount
+            return found
+        }
         guard connection.warningCount == warningCount else {
             self.connection = nil
             throw StoreError(unreplicatedAt: address)

@@ -19,6 +19,23 @@ import Testing
         try await eventually { (try? sessions(address)) == 0 }
     }
 
+    /// The function stands before that of the server in the search path.
+    @Test("A warning before the commit does not count as a missing standby")
+    func otherWarning() throws {
+        let fixture = try StoreFixture()
+        let function = """
+            CREATE FUNCTION pg_logical_emit_message(boolean, text, text) RETURNS text LANGUAGE plpgsql AS \
+            'BEGIN RAISE WARNING ''10000000 left''; RETURN ''''; END'
+            """
+        _ = try fixture.connection().run(Statement(function, isPrepared: false))
+        let path = "\(fixture.schema),pg_catalog"
+        let address = try PostgreSQLAddress("host=\(fixture.server.folder) dbname=postgres user=postgres options=-csearch_path=\(path)")
+        let connection = try PostgreSQLConnection.open(address, name: "test")
+        _ = try connection.run(Statement("SELECT pg_logical_emit_message(true, '', '')", isPrepared: false))
+        #expect(connection.warningCount == 1)
+        try CommitTest.run(at: address, within: .seconds(20))
+    }
+
     @Test("A database that others exclude is reported at once, and the test excludes nobody")
     func lock() async throws {
         let server = try PostgreSQLServer()

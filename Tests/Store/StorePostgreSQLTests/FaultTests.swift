@@ -31,9 +31,17 @@ struct FaultTests {
         return count
     }
 
-    @Test("A commit whose reply is lost is found to be committed, and is not repeated")
-    func lostReply() async throws {
-        let (_, proxy, store) = try await behindProxy()
+    @Test("A commit whose reply is lost is found to be committed, and is not repeated", arguments: [false, true])
+    func lostReply(warns: Bool) async throws {
+        let (fixture, proxy, store) = try await behindProxy()
+        if warns {
+            // As the server warns when transaction ids run out, with each transaction that needs one.
+            let statements = [
+                "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE WARNING ''10000000 left''; RETURN NULL; END'",
+                "CREATE TRIGGER warn AFTER UPDATE ON store_writer FOR EACH ROW EXECUTE FUNCTION warn()",
+            ]
+            _ = try fixture.connection().run(statements.map { Statement($0, isPrepared: false) })
+        }
         let passages = cut(Self.commitTag, .toClient, in: proxy)
         #expect(try await store.commit(Counters.increment(1)) == 0)
         // The lost COMMIT, and that of the look-up.

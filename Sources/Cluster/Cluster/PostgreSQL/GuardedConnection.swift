@@ -51,7 +51,6 @@ final class GuardedConnection: Sendable {
         lockLimit: Duration = .zero, _ body: (PostgreSQLConnection) throws -> Result
     ) throws(StoreError) -> Result {
         try use(isRead: false) { connection in
-            let warningCount = connection.warningCount
             let result: Result
             do {
                 connection.precede(by: beginning(lockLimit).map { Statement($0) })
@@ -60,7 +59,7 @@ final class GuardedConnection: Sendable {
                 connection.rollBack()
                 throw error
             }
-            try commit(connection, warningCount: warningCount)
+            try commit(connection)
             return result
         }
     }
@@ -121,7 +120,8 @@ final class GuardedConnection: Sendable {
         ]
     }
 
-    private func commit(_ connection: PostgreSQLConnection, warningCount: Int) throws {
+    private func commit(_ connection: PostgreSQLConnection) throws {
+        let warningCount = connection.warningCount
         do {
             let result = try connection.run(Statement("COMMIT"))
             guard result.tag == "COMMIT" else {

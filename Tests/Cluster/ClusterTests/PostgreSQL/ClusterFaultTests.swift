@@ -165,6 +165,18 @@ struct ClusterFaultTests {
         try await eventually { (try? database.heartbeat(beat()).isMember) == true }
     }
 
+    /// As the server warns when transaction ids run out, with each transaction that needs one.
+    @Test("A warning before the commit does not count as a missing standby")
+    func otherWarning() throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        try fixture.run(
+            "CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE WARNING ''10000000 left''; RETURN NULL; END'",
+            "CREATE TRIGGER warn AFTER INSERT OR UPDATE ON cluster_node FOR EACH ROW EXECUTE FUNCTION warn()")
+        #expect(try database.heartbeat(beat(isFirst: true)).isMember)
+        #expect(try database.heartbeat(beat()).leases.map(\.renewals) == [2])
+    }
+
     @Test("A former primary is passed over and refused")
     func formerPrimary() throws {
         let primary = try PostgreSQLServer()
