@@ -28,8 +28,8 @@ package struct SQLState: Hashable, CustomStringConvertible {
     /// Pages of the database are damaged.
     var isDamage: Bool { category == "XX" && description != "XX000" }
 
-    /// The statement itself is at fault (its data, a constraint, a missing table): other statements may still succeed.
-    var concernsStatement: Bool { ["21", "22", "23", "42"].contains(category) && !isPermission || isDamage }
+    /// The statement itself is at fault (its data, a constraint, a table that is missing or forbidden): other statements may still succeed.
+    var concernsStatement: Bool { ["21", "22", "23", "42"].contains(category) || isDamage }
 
     /// Another session held a lock for longer than `lock_timeout`.
     var isLockTimeout: Bool { description == "55P03" }

@@ -101,6 +101,11 @@ struct FaultTests {
             await store.maintain()
             try await store.commit(StoreCommand.change([Properties.set("other", to: [1])]))
             #expect(store.failure?.hasPrefix("table counter of PostgreSQL") == true)
+            // Also in the same transaction.
+            let results = await store.commitEach([Counters.add(1), StoreCommand.change([Properties.set("other", to: [2])])])
+            #expect(results.map { (try? $0.get()) != nil } == [false, true])
+            let reads = try store.readEach([Counters.value(1), Properties.property("other").map { $0.map { Int64($0.count) } }])
+            #expect(reads.map { (try? $0.get()) != nil } == [false, true])
             try run(change.hasPrefix("OWNER") ? "ALTER TABLE counter OWNER TO \(role)" : "ALTER TABLE other RENAME TO counter")
             await store.maintain()
             #expect(store.failure == nil)
