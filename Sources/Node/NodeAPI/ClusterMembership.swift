@@ -89,6 +89,8 @@ package protocol ClusterMembership: Sendable {
     var failure: String? { get }
     /// Why this node can't find the notifications of its devices in the database; nil while it can.
     var outboxFailure: String? { get }
+    /// How long messages can't be claimed, as the database's clock was ahead; nil if they can.
+    var claimGap: Duration? { get }
     /// Settings that must be the same at all nodes and differ, one line each.
     var conflicts: [String] { get }
     /// Whether another node has another value of a setting, by the option's name: the nodes may be restarted one after the other with a new value.

@@ -46,6 +46,7 @@ package struct SoleMembership: ClusterMembership {
 
     package var failure: String? { nil }
     package var outboxFailure: String? { nil }
+    package var claimGap: Duration? { nil }
     package var conflicts: [String] { [] }
     package func isDisputed(_ setting: String) -> Bool { false }
     package var nodeCount: Int { 1 }

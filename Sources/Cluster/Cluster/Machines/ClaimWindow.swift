@@ -56,6 +56,12 @@ package struct ClaimWindow: Hashable, Sendable {
         return (firstHour...max(firstHour, Self.hour(of: now + Self.lookAhead + Self.maintenanceDelay)), firstHour)
     }
 
+    /// The time until messages sent then can be claimed; nil if those of now can. Maintenance has run while the database's clock was far ahead.
+    package func gap(now: Int64) -> Duration? {
+        let gap = firstHour * Self.hourLength - now
+        return gap > 0 ? .seconds(gap) : nil
+    }
+
     package static func hour(of timestamp: Int64) -> Hour {
         timestamp >= 0 ? timestamp / hourLength : (timestamp - hourLength + 1) / hourLength
     }

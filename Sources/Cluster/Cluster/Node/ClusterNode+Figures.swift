@@ -18,7 +18,9 @@ extension ClusterNode {
         }
     }
 
-    package var outboxFailure: String? { state.withLock(\.outboxFailure).map { "the outbox can't be read: \($0)" } }
+    package var outboxFailure: String? { state.withLock(\.outboxFailure).map { "the outbox can't be read: \($0.message)" } }
+
+    package var claimGap: Duration? { state.withLock { $0.window.gap(now: Timestamp.now().wholeSeconds + $0.clockOffset) } }
 
     /// The number of device partitions for which this node posts notifications.
     package var share: Int {

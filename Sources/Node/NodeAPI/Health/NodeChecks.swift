@@ -1,3 +1,4 @@
+import Core
 package import Storage
 package import Waku
 
@@ -54,6 +55,16 @@ package enum NodeChecks {
         guard standbys.contains(where: \.isFarBehind) else { return Finding("standbys", .ok, text) }
         return Finding(
             "standbys", .warn, text, remedy: "check the standby's log, disk and network: commits wait for it if it is synchronous")
+    }
+
+    /// - Parameter gap: how long messages can't be claimed; nil if they can.
+    package static func claims(_ gap: Duration?) -> Finding? {
+        gap.map { gap in
+            Finding(
+                "claims", .warn,
+                "the database's clock was ahead: for \(gap.inWords), a message that is not answered in 0.7 s may be handled by two nodes",
+                remedy: "keep the database's clock right by NTP")
+        }
     }
 
     /// - Parameter conflicts: settings in which nodes must not differ but do, or must differ but don't.

@@ -93,7 +93,7 @@ extension NodeChecks {
         return Finding("daemon", .warn, "\(text); \(reasons)", remedy: warnings.compactMap(\.remedy).first)
     }
 
-    private static let clusterChecks = ["cluster", "standbys", "nodes"]
+    private static let clusterChecks = ["cluster", "standbys", "nodes", "claims"]
 
     /// Nodes, their partitions, and the database's standbys, as the daemon sees them; empty for a single node.
     static func cluster(_ status: NodeStatus?) -> [Finding] {

@@ -48,6 +48,7 @@ import Testing
         let (create, dropBefore) = window.maintain(now: noon)
         #expect(dropBefore == 500_002 && create == 500_002...500_002)
         #expect(window.verdict(timestamp: noon, now: noon) == .tooOld)
+        #expect(window.gap(now: noon) == .seconds(7200) && window.gap(now: noon + 7200) == nil)
     }
 
     @Test func keysAreTheirHashes() {

@@ -152,6 +152,10 @@ struct NodeChecksTests {
         try expect("standbys", .warn, "db_2 streaming, sync, 100000000 bytes behind") {
             $0.daemon = Self.status(findings: cluster(lag: 100_000_000))
         }
+        #expect(NodeChecks.claims(nil) == nil)
+        try expect("claims", .warn, "the database's clock was ahead: for 42 min") {
+            $0.daemon = Self.status(findings: [NodeChecks.claims(.seconds(2520))].compactMap(\.self))
+        }
         try expect("cache", .warn, "7 gaps") {
             $0.daemon = Self.status(counters: ["gap: messages may have been lost on a pubsub topic": 7])
         }
