@@ -130,11 +130,13 @@ extension ClusterNode {
 
     /// Writes all finished messages before the node leaves, so that other nodes do not handle them again.
     func writeFinished() async {
-        let later = Instant.now + configuration.times.finishedInterval
-        while let row = state.withLock({ $0.share.log.row(at: later) }) {
+        // One row after the other, without the time between them.
+        var time = Instant.now + configuration.times.finishedInterval
+        while let row = state.withLock({ $0.share.log.row(at: time) }) {
             let result = await onThread(messageThread) { database throws(StoreError) in try database.write(row) }
             guard case .success = result else { return }
-            state.withLock { $0.share.log.wrote(isCommitted: true, at: later) }
+            state.withLock { $0.share.log.wrote(isCommitted: true, at: time) }
+            time += configuration.times.finishedInterval
         }
     }
 }
