@@ -200,10 +200,10 @@ extension DeliveryService {
             ? [:] : Dictionary(deliveries.map { ($0.waiting.delivery.notificationID, $0) }, uniquingKeysWith: { first, _ in first })
         let left = Set(notAccepted.compactMap { byID[$0]?.waiting.id })
         let taken = left.isEmpty ? deliveries : deliveries.filter { !left.contains($0.waiting.id) }
-        let failures = result.failures.compactMap { failure in
-            byID[failure.notificationID].map {
-                TokenFailure(posted: $0.posted, credentialScope: $0.credentialScope, reason: failure.reason)
-            }
+        let failures = result.failures.compactMap { failure -> TokenFailure? in
+            // Those that gorush had no room for were not tried.
+            guard let delivery = byID[failure.notificationID], !left.contains(delivery.waiting.id) else { return nil }
+            return TokenFailure(posted: delivery.posted, credentialScope: delivery.credentialScope, reason: failure.reason)
         }
         let complaints = await feedback.judge(failures, of: taken, at: time)
         let shared = result.sharedIDs.compactMapValues { byID[$0]?.waiting.delivery }

@@ -75,6 +75,34 @@ struct FeedbackTests {
         }
     }
 
+    // MARK: Replies
+
+    /// A gorush whose queue is full for its first posts.
+    private final class FullGorush: NotificationPosting {
+        let attempts = Mutex(0)
+        var certificateEnd: Int? { nil }
+
+        func post(_ notifications: [Delivery.Notification]) async -> PostResult {
+            let isFull = attempts.withLock { attempts in
+                attempts += 1
+                return attempts <= 3
+            }
+            return PostResult(
+                outcome: .accepted, postedTokenCount: notifications.count,
+                failures: isFull ? notifications.map { PostResult.Failure(notificationID: $0.id, reason: .queueFull) } : [])
+        }
+    }
+
+    @Test("Notifications that gorush has no room for are retried, and not counted as failures of a push service")
+    func fullQueue() async throws {
+        try await fixture.withNode(posting: FullGorush()) { [bob] node async throws in
+            #expect(try await node.register(bob) == nil)
+            #expect(try await node.notify(bob) == nil)
+            #expect(node.count(.notificationRetried) == 3 && node.count(.notificationAccepted) == 1)
+            #expect(node.count(.tokenFailedOtherwise) == 0)
+        }
+    }
+
     // MARK: The endpoint
 
     @Test("Without a secret /feedback is disabled")
