@@ -109,7 +109,7 @@ package struct Alarm: Hashable, Sendable {
     }
 }
 
-/// The latest alarms. Events and time are inputs. An alarm that is raised while it is active is not a new one.
+/// The active alarms and the latest others. Events and time are inputs. An alarm that is raised while it is active is not a new one.
 package struct AlarmLog {
     package static let limit = 50
 
@@ -125,7 +125,7 @@ package struct AlarmLog {
             return false
         }
         alarms.insert(Alarm(kind: kind, reason: reason, since: now, last: now), at: 0)
-        if alarms.count > Self.limit { alarms.removeLast() }
+        if alarms.count > Self.limit, let last = alarms.lastIndex(where: { !$0.isActive(at: now) }) { alarms.remove(at: last) }
         return true
     }
 

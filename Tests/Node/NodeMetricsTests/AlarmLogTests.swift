@@ -59,6 +59,19 @@ struct AlarmLogTests {
         #expect(log.isActive(.gorushGivenUp, at: start + .seconds(99)))
         #expect(log.alarms.last?.reason == "51")
     }
+
+    @Test("An active alarm stays, however many others come and end")
+    func longLasting() {
+        let log = Book()
+        _ = log.raise(.reloadFailed, "unknown key", at: start)
+        for index in 1...100 {
+            _ = log.raise(.silence, "\(index)", at: start + .seconds(index))
+            log.clear(.silence, at: start + .seconds(index))
+        }
+        #expect(log.isActive(.reloadFailed, at: start + .seconds(100)))
+        #expect(log.alarms.count == AlarmLog.limit)
+        #expect(log.alarms.suffix(2).map(\.reason) == ["52", "unknown key"])
+    }
 }
 
 /// A reference, because `#expect` can't call mutating methods.
