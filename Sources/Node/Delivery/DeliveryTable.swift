@@ -8,11 +8,14 @@ struct DeliveryTable {
     private static let postableLimit = 1_024
     private static let elsewhereCapacity = 10_000
     private static let knownCapacity = 200_000
+    /// The number of deliveries of a device that are moved to another endpoint at a time.
+    private static let moveLimit = 100
 
     struct Queued {
         let delivery: DeliveryID
+        let device: DeviceID
         /// The index of its endpoint.
-        let endpoint: Int
+        var endpoint: Int
         /// See ``Arrival/heldUntil``.
         let heldUntil: Timestamp?
         /// See ``QueuedDelivery/trace``.
@@ -34,8 +37,15 @@ struct DeliveryTable {
         var canPost = true
         /// For a push service: see `DeliveryTable+Origins.swift`. nil for a gorush, and for a place that is free.
         var origin: Origin?
-        /// The number of deliveries in ``DeliveryTable/deliveries``.
+        /// The number of deliveries in ``DeliveryTable/deliveries``, and of devices that it takes deliveries for.
         var referenceCount = 0
+    }
+
+    private struct Device {
+        /// The index of the endpoint that takes its deliveries.
+        var endpoint: Int
+        /// The number of its deliveries in ``DeliveryTable/deliveries``.
+        var count = 0
     }
 
     /// Each gorush, the entry of deliveries that no endpoint takes, then an entry for each push service with deliveries.
@@ -47,9 +57,13 @@ struct DeliveryTable {
     private var isDraining = false
     /// Whether any delivery had a trace since the start.
     private var isTraced = false
-    /// The queued deliveries by their outbox ids, and the endpoint of each by its delivery id.
+    /// The queued deliveries by their outbox ids, and these by the delivery ids.
     var deliveries: [Int64: Queued] = [:]
-    private var endpointByDelivery: [DeliveryID: Int] = [:]
+    private var ids: [DeliveryID: Int64] = [:]
+    /// The devices with queued deliveries.
+    private var devices: [DeviceID: Device] = [:]
+    /// For each device that has moved to another endpoint while deliveries wait at the former one or are in flight there: that endpoint.
+    private var formerEndpoints: [DeviceID: Int] = [:]
     /// The times of the requests that enqueued deliveries since this process started.
     private var times: [Int64: MessageTimes] = [:]
     /// Deliveries that were just added to the outbox and will probably be posted next; they are read again only if their device has changed.
@@ -92,17 +106,21 @@ struct DeliveryTable {
     ///   - clock: the system time, by which deliveries expire. It may have been set since the start, unlike the queue's time.
     ///   - isAwaited: whether a request waits for them.
     mutating func add(_ arrivals: some Sequence<Arrival>, isAwaited: Bool, clock: Timestamp, now: Timestamp) {
-        for arrival in arrivals where endpointByDelivery[arrival.waiting.delivery] == nil {
+        for arrival in arrivals {
             let waiting = arrival.waiting
-            let endpoint = index(of: arrival.destination, now: now)
-            let isKnown = arrival.recipient.map { known.contains($0) } ?? false
-            if endpoint != unroutableIndex {
-                moveUnroutable(of: waiting.device, to: endpoint, arrival.recipient, isKnown: isKnown, now: now)
+            if let id = ids[waiting.delivery] {
+                // A later row of the same delivery: the device was removed and has registered again, and the request was repeated.
+                guard id < waiting.id, !isInFlight(id) else { continue }
+                forget(id)
             }
-            endpointByDelivery[waiting.delivery] = endpoint
+            let endpoint = endpoint(for: arrival, now: now)
+            let isKnown = arrival.recipient.map { known.contains($0) } ?? false
+            ids[waiting.delivery] = waiting.id
+            devices[waiting.device]?.count += 1
             endpoints[endpoint].referenceCount += 1
             deliveries[waiting.id] = Queued(
-                delivery: waiting.delivery, endpoint: endpoint, heldUntil: arrival.heldUntil, trace: arrival.queued?.trace)
+                delivery: waiting.delivery, device: waiting.device, endpoint: endpoint, heldUntil: arrival.heldUntil,
+                trace: arrival.queued?.trace)
             if arrival.queued?.trace != nil { isTraced = true }
             times[waiting.id] = arrival.queued?.times
             if endpoint != unroutableIndex, postable.count < Self.postableLimit { postable[waiting.id] = arrival.queued }
@@ -115,21 +133,46 @@ struct DeliveryTable {
         evictBeyondLimit()
     }
 
-    /// Moves deliveries that no endpoint took to the one that their device has registered for since, before a later delivery of the device.
-    private mutating func moveUnroutable(
-        of device: DeviceID, to endpoint: Int, _ recipient: PushRecipient?, isKnown: Bool, now: Timestamp
-    ) {
-        var next = endpoints[unroutableIndex].queue.lines[device]?.first
-        while let id = next, let waiting = endpoints[unroutableIndex].queue.deliveries[id], let queued = deliveries[id] {
-            next = waiting.next
-            endpoints[unroutableIndex].queue.remove(id)
-            endpoints[unroutableIndex].referenceCount -= 1
-            deliveries[id] = Queued(delivery: queued.delivery, endpoint: endpoint, heldUntil: queued.heldUntil, trace: queued.trace)
-            endpointByDelivery[queued.delivery] = endpoint
+    private func endpoint(of delivery: DeliveryID) -> Int? { ids[delivery].flatMap { deliveries[$0]?.endpoint } }
+
+    private func isInFlight(_ id: Int64) -> Bool {
+        deliveries[id].map { endpoints[$0.endpoint].queue.isInFlight(id) } ?? false
+    }
+
+    /// The endpoint for a delivery. If its device has moved there, its earlier deliveries are moved first.
+    private mutating func endpoint(for arrival: Arrival, now: Timestamp) -> Int {
+        let device = arrival.waiting.device
+        let former = devices[device]?.endpoint
+        // The destination of a device that could not be read is a guess.
+        if arrival.recipient == nil, let former { return former }
+        let endpoint = index(of: arrival.destination, now: now)
+        if former != endpoint {
+            devices[device] = Device(endpoint: endpoint, count: devices[device]?.count ?? 0)
+            endpoints[endpoint].referenceCount += 1
+            if let former {
+                endpoints[former].referenceCount -= 1
+                formerEndpoints[device] = former
+            }
+        }
+        moveFromFormer(device, arrival.recipient, now: now)
+        return endpoint
+    }
+
+    /// Moves what a device has waiting at its former endpoint, which may be paused for long, before its later deliveries. Many are moved in parts, as
+    /// those before are posted: a device may have thousands, and move often.
+    private mutating func moveFromFormer(_ device: DeviceID, _ recipient: PushRecipient? = nil, now: Timestamp) {
+        guard let former = formerEndpoints[device], let endpoint = devices[device]?.endpoint else { return }
+        let isKnown = recipient.map { known.contains($0) } ?? false
+        for (id, expires) in endpoints[former].queue.takeWaiting(of: device, limit: Self.moveLimit) {
+            deliveries[id]?.endpoint = endpoint
+            endpoints[former].referenceCount -= 1
             endpoints[endpoint].referenceCount += 1
             endpoints[endpoint].queue.add(
-                id, device: device, recipient: recipient, isKnown: isKnown, expires: waiting.expires, isAwaited: false, now: now)
+                id, device: device, recipient: recipient, isKnown: isKnown, expires: expires, isAwaited: false, now: now)
         }
+        if endpoints[former].queue.lines[device] == nil { formerEndpoints[device] = nil }
+        changed(former)
+        changed(endpoint)
     }
 
     /// The result of ``await(_:deadline:now:)``.
@@ -144,7 +187,7 @@ struct DeliveryTable {
         var outcomes: [DeliveryID: DeliveryOutcome] = [:]
         var unknown: [DeliveryID] = []
         for delivery in awaited.deliveries {
-            guard let endpoint = endpointByDelivery[delivery] else {
+            guard let endpoint = endpoint(of: delivery) else {
                 if elsewhere.contains(delivery) { elsewhere.remove(delivery) } else { unknown.append(delivery) }
                 continue
             }
@@ -284,6 +327,7 @@ struct DeliveryTable {
     ) -> Finished {
         var finished = Finished()
         let before = endpoints[endpoint].queue.breaker
+        let moved = formerEndpoints.isEmpty ? [] : batch.deliveries.compactMap { deliveries[$0]?.device }
         for resolution in endpoints[endpoint].queue.finished(batch.id, outcome: outcome, except: notAccepted, now: now) {
             switch resolution {
             case .accepted(let id):
@@ -295,6 +339,7 @@ struct DeliveryTable {
             case .retrying: finished.retriedCount += 1
             }
         }
+        for device in moved { moveFromFormer(device, now: now) }
         changed(endpoint)
         let after = endpoints[endpoint].queue.breaker
         if endpoints[endpoint].isUnavailable(at: now) { finished.completed += failAwaited(at: endpoint) }
@@ -318,7 +363,7 @@ struct DeliveryTable {
         // The queue of a push service is mostly shorter than the list of deliveries that requests wait for.
         let own =
             endpoints[endpoint].origin == nil
-            ? awaited.deliveries.filter { endpointByDelivery[$0] == endpoint }
+            ? awaited.deliveries.filter { self.endpoint(of: $0) == endpoint }
             : endpoints[endpoint].queue.deliveries.keys.compactMap { deliveries[$0]?.delivery }
         for delivery in own where !unanswered.contains(delivery) { completed += awaited.resolve(delivery, as: .failed) }
         return completed
@@ -360,7 +405,14 @@ struct DeliveryTable {
         endpoints[queued.endpoint].queue.remove(id)
         endpoints[queued.endpoint].referenceCount -= 1
         changed(queued.endpoint)
-        endpointByDelivery[queued.delivery] = nil
+        ids[queued.delivery] = nil
+        devices[queued.device]?.count -= 1
+        if let device = devices[queued.device], device.count == 0 {
+            devices[queued.device] = nil
+            formerEndpoints[queued.device] = nil
+            endpoints[device.endpoint].referenceCount -= 1
+            changed(device.endpoint)
+        }
         return queued.delivery
     }
 
@@ -390,7 +442,7 @@ struct DeliveryTable {
     }
 
     /// The deliveries that requests wait for and that are in no queue.
-    var awaitedElsewhere: [DeliveryID] { awaited.deliveries.filter { endpointByDelivery[$0] == nil } }
+    var awaitedElsewhere: [DeliveryID] { awaited.deliveries.filter { ids[$0] == nil } }
 
     // MARK: The operator
 

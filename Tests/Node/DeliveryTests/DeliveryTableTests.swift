@@ -26,11 +26,27 @@ struct DeliveryTableTests {
         #expect(lookedUp(at: 10) == [delivery])
     }
 
-    private mutating func add(_ id: Int64, to destination: Destination?, at second: Int64) {
+    private mutating func add(_ id: Int64, as number: Int64? = nil, to destination: Destination?, at second: Int64) {
+        let device = DeviceID(ProtocolNumber(rawValue: 1), row: 7)
         let waiting = WaitingDelivery(
-            id: id, delivery: DeliveryID(hashing: [UInt8(id)]), device: DeviceID(ProtocolNumber(rawValue: 1), row: 7), expires: time(100))
-        let arrival = DeliveryTable.Arrival(waiting: waiting, destination: destination)
+            id: id, delivery: DeliveryID(hashing: [UInt8(number ?? id)]), device: device, expires: time(100))
+        let arrival = DeliveryTable.Arrival(waiting: waiting, destination: destination, recipient: PushRecipient(device))
         table.add([arrival], isAwaited: false, clock: time(second), now: time(second))
+    }
+
+    /// The batches that are posted now.
+    private mutating func posts(at second: Int64) -> [(endpoint: Int, batch: DeliveryQueue.Batch)] {
+        table.step(now: time(second)).actions.compactMap { if case .post(let batch) = $0.action { ($0.endpoint, batch) } else { nil } }
+    }
+
+    /// Posts what is due, and ends each post.
+    ///
+    /// - Returns: the ids of the deliveries.
+    private mutating func post(_ outcome: PostOutcome, by endpoint: Int, at second: Int64) -> [Int64] {
+        let posts = posts(at: second)
+        #expect(posts.allSatisfy { $0.endpoint == endpoint })
+        for (_, batch) in posts { _ = table.finished(batch, outcome, by: endpoint, now: time(second)) }
+        return posts.flatMap(\.batch.deliveries)
     }
 
     @Test("The request of an accepted delivery is told that its device was unregistered because of it", arguments: [true, false])
@@ -119,5 +135,93 @@ struct DeliveryTableTests {
         #expect(table.count == 3)
         table.leave { _ in true }
         #expect(table.count == 1)
+    }
+
+    // MARK: Devices that move
+
+    private static let pause = PostOutcome.failed(retryAfter: .seconds(60))
+
+    @Test("What waits for a device at a paused endpoint is posted before later deliveries at the one that it moves to")
+    mutating func moved() {
+        table = DeliveryTable([DeliveryQueue(), DeliveryQueue()])
+        add(1, to: .gorush(0), at: 1)
+        add(2, to: .gorush(0), at: 1)
+        #expect(post(Self.pause, by: 0, at: 1) == [1])
+        add(3, to: .gorush(1), at: 2)
+        #expect((0..<3).map { post(.accepted, by: 1, at: 2 + $0) } == [[1], [2], [3]])
+        #expect(table.count == 0)
+    }
+
+    @Test("A delivery that was in flight when its device moved follows after a failure, also if the later ones have left the queue")
+    mutating func movedInFlight() throws {
+        table = DeliveryTable([DeliveryQueue(), DeliveryQueue()])
+        add(1, to: .gorush(0), at: 1)
+        let former = try #require(posts(at: 1).first)
+        add(2, to: .gorush(1), at: 1)
+        // Nodes that share the outbox post the oldest delivery of a device only.
+        table.forget(2)
+        _ = table.finished(former.batch, Self.pause, by: 0, now: time(2))
+        #expect(post(.accepted, by: 1, at: 2) == [1])
+        #expect(table.count == 0)
+    }
+
+    @Test("Of many deliveries of a device that moves some are moved at a time, and all are posted in order")
+    mutating func manyMoved() {
+        table = DeliveryTable([DeliveryQueue(), DeliveryQueue()])
+        for id in 1...250 { add(Int64(id), to: .gorush(0), at: 1) }
+        #expect(post(Self.pause, by: 0, at: 1) == [1])
+        add(251, to: .gorush(1), at: 2)
+        #expect(table.endpoints.map(\.queue.count) == [150, 101, 0])
+        var posted: [Int64] = []
+        while posted.count < 251 {
+            let ids = post(.accepted, by: 1, at: 2)
+            guard !ids.isEmpty else { break }
+            posted += ids
+        }
+        #expect(posted == Array(1...251))
+    }
+
+    @Test("A push service is forgotten when its last device has moved, and a place that a device needs is kept")
+    mutating func movedFromService() throws {
+        table = DeliveryTable([DeliveryQueue()])
+        let dead = try #require(WebPushOrigin(endpoint: "https://dead.example/x"))
+        let live = try #require(WebPushOrigin(endpoint: "https://live.example/x"))
+        add(1, to: .webPush(dead), at: 1)
+        add(2, to: .webPush(dead), at: 1)
+        let former = try #require(posts(at: 1).first)
+        add(3, to: .webPush(live), at: 1)
+        for id in [2, 3] as [Int64] { table.forget(id) }
+        _ = table.step(now: time(1))
+        #expect(Set(table.origins.indices.keys) == [dead, live])
+        _ = table.finished(former.batch, Self.pause, by: former.endpoint, now: time(2))
+        let place = try #require(table.origins.indices[live])
+        #expect(post(.accepted, by: place, at: 2) == [1])
+        _ = table.step(now: time(3))
+        #expect(table.origins.indices.isEmpty && table.count == 0)
+    }
+
+    @Test("A device that can't be read stays at its endpoint")
+    mutating func unreadDevice() {
+        table = DeliveryTable([DeliveryQueue(), DeliveryQueue()])
+        add(1, to: .gorush(1), at: 1)
+        let waiting = WaitingDelivery(
+            id: 2, delivery: DeliveryID(hashing: [2]), device: DeviceID(ProtocolNumber(rawValue: 1), row: 7), expires: time(100))
+        table.add([DeliveryTable.Arrival(waiting: waiting, destination: .gorush(0))], isAwaited: false, clock: time(1), now: time(1))
+        #expect(table.endpoints.map(\.queue.count) == [0, 2, 0])
+    }
+
+    // MARK: Rows of one delivery
+
+    @Test("A later row of a delivery replaces one that waits; neither an earlier one does, nor any while a post of it is in flight")
+    mutating func laterRow() throws {
+        add(2, as: 1, to: .gorush(0), at: 1)
+        add(1, as: 1, to: .gorush(0), at: 1)
+        #expect(table.waiting(nil) == [2])
+        add(3, as: 1, to: .gorush(0), at: 1)
+        #expect(table.waiting(nil) == [3])
+        let post = try #require(posts(at: 1).first)
+        #expect(post.batch.deliveries == [3])
+        add(4, as: 1, to: .gorush(0), at: 1)
+        #expect(table.waiting(nil) == [3])
     }
 }

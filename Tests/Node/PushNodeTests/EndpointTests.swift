@@ -95,6 +95,19 @@ struct EndpointTests {
         }
     }
 
+    @Test("A device that moves away from a gorush that asks for a pause gets its waiting notifications first, before the pause ends")
+    func movedFromPaused() async throws {
+        apple.answer(.failed(retryAfter: .seconds(300)))
+        try await fixture.withNode(endpoints: endpoints()) { [self] node async throws in
+            #expect(try await node.register(phone) == nil)
+            for id in [1, 2] as [UInt8] { #expect(try await node.notify(phone, messageID: [id]) == .internalError) }
+            #expect(try await node.register(phone, version: 2, platform: .firebase) == nil)
+            #expect(try await node.notify(phone, messageID: [3]) == nil)
+            #expect(google.accepted.map(\.id) == [1, 2, 3].map { DeliveryID(messageID: [$0], key: phone.key).notificationID })
+            #expect(apple.accepted.isEmpty && apple.attempts == 1)
+        }
+    }
+
     @Test("Waiting notifications for an app without an endpoint stay in the outbox until there is one")
     func unroutable() async throws {
         apple.answer(.failed(retryAfter: nil))

@@ -70,6 +70,19 @@ extension DeliveryQueue {
         return nil
     }
 
+    /// Removes the oldest deliveries of a device, except one in flight.
+    mutating func takeWaiting(of device: DeviceID, limit: Int) -> [(id: Int64, expires: Timestamp)] {
+        var taken: [(id: Int64, expires: Timestamp)] = []
+        var next = lines[device]?.first
+        while taken.count < limit, let id = next, let delivery = deliveries[id] {
+            next = delivery.next
+            if !isInFlight(id) { taken.append((id, delivery.expires)) }
+        }
+        // The first last, so that the others are not released one after the other.
+        for (id, _) in taken.reversed() { remove(id) }
+        return taken
+    }
+
     /// Lets a delivery expire or be evicted, until it goes into a batch.
     mutating func mayExpire(_ id: Int64) {
         guard let delivery = deliveries[id], let recipient = lines[delivery.device]?.recipient else { return }

@@ -128,6 +128,9 @@ package struct DeliveryQueue: Sendable {
     package var devicesInFlight: some Sequence<DeviceID> { posts.values.lazy.flatMap(\.devices) }
     /// Whether a delivery is in the queue, in flight or not.
     package func contains(_ id: Int64) -> Bool { deliveries[id] != nil }
+    func isInFlight(_ id: Int64) -> Bool {
+        if case .inFlight = deliveries[id]?.place { true } else { false }
+    }
     /// nil when the delivery is not in the queue.
     package func device(of id: Int64) -> DeviceID? { deliveries[id]?.device }
     /// Whether the queue is draining and all posts have ended.

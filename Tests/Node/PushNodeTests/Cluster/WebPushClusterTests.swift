@@ -60,6 +60,44 @@ struct WebPushClusterTests {
         }
     }
 
+    @Test("Three nodes on PostgreSQL: devices that move away from a gorush that asks for a pause get their waiting notifications first")
+    func moved() async throws {
+        let fixture = try await ClusterFixture()
+        let service = try await PushServiceStandIn()
+        let clients = (0..<6).map { _ in TestClient(of: fixture.identity.publicKey) }
+        fixture.gorush.answer(.failed(retryAfter: .seconds(300)))
+        try await fixture.withNodes(["a", "b", "c"], configure: { $0.node.webPush = endpoint(service) }) { members in
+            try await members.waitUntilShared()
+            await members.feed(clients.flatMap { fixture.registration($0) })
+            try await members.wait { $0.count(.registrationStored) == 6 }
+            for id in ["1", "2"] { await members.feed(clients.flatMap { fixture.request($0, id: id) }) }
+            try await members.wait { $0.reduce(0) { $0 + $1.fed.node.delivery.waitingCount } == 12 && fixture.gorush.attempts > 0 }
+
+            for client in clients {
+                let token = DeviceToken(bytes: try #require(receiver.subscription(service.endpoint("/a"))).json)
+                let registration = client.registration(version: 2) {
+                    ($0.tokenType, $0.deviceToken, $0.apnTopic) = (Platform.webPushTokenType, token, "")
+                }
+                await members.feed(
+                    EnvelopeSealing.seal(
+                        client.envelope(registration), to: .personal(fixture.identity.publicKey), wakuSigner: client.identity, at: .now()))
+            }
+            try await members.wait { $0.count(.registrationStored) == 12 }
+            await members.feed(clients.flatMap { fixture.request($0, id: "3") })
+            try await members.wait { $0.count(.webPushAccepted) == 18 }
+            let posted = try service.requests.map { request in
+                try #require(try JSONSerialization.jsonObject(with: Data(receiver.open(request.body))) as? [String: Any])["id"] as? String
+            }
+            for client in clients {
+                // Two nodes may have stored the first two requests, in either order.
+                let ids = ["1", "2", "3"].map { DeliveryID(messageID: Array($0.utf8), key: client.key).notificationID }
+                let own = posted.compactMap(\.self).filter(ids.contains)
+                #expect(Set(own) == Set(ids) && own.count == 3 && own.last == ids[2])
+            }
+            #expect(fixture.gorush.accepted.isEmpty)
+        }
+    }
+
     @Test("Three nodes on PostgreSQL count the devices of a push service together")
     func devicesByOrigin() async throws {
         let fixture = try await ClusterFixture()
