@@ -374,6 +374,13 @@ package final class DeliveryService: Sendable {
 
     package var waitingCount: Int { table.withLock { $0.count } }
 
+    /// How long the oldest waiting notification has been in the outbox; nil when none waits. Where nodes share the outbox and no post of it was tried,
+    /// since this node took it up.
+    package var oldestAge: Duration? {
+        let now = steadyNow
+        return table.withLock { $0.oldestAge(at: now) }
+    }
+
     /// The number of waiting notifications that this node has no endpoint for, or whose protocol it does not serve.
     package var unroutableCount: Int { table.withLock { $0.unroutableCount } }
 }

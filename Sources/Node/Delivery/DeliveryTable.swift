@@ -16,6 +16,8 @@ struct DeliveryTable {
         let device: DeviceID
         /// The index of its endpoint.
         var endpoint: Int
+        /// When it was put into the outbox, by the queue's clock; if that is not known, when it was queued.
+        let since: Timestamp
         /// See ``Arrival/heldUntil``.
         let heldUntil: Timestamp?
         /// See ``QueuedDelivery/trace``.
@@ -119,7 +121,8 @@ struct DeliveryTable {
             devices[waiting.device]?.count += 1
             endpoints[endpoint].referenceCount += 1
             deliveries[waiting.id] = Queued(
-                delivery: waiting.delivery, device: waiting.device, endpoint: endpoint, heldUntil: arrival.heldUntil,
+                delivery: waiting.delivery, device: waiting.device, endpoint: endpoint,
+                since: now - max(.zero, waiting.markedAt.map { clock.since($0) } ?? .zero), heldUntil: arrival.heldUntil,
                 trace: arrival.queued?.trace)
             if arrival.queued?.trace != nil { isTraced = true }
             times[waiting.id] = arrival.queued?.times
@@ -478,6 +481,8 @@ struct DeliveryTable {
     // MARK: Figures
 
     var count: Int { deliveries.count }
+    /// The age of the delivery that has waited longest; nil when none waits.
+    func oldestAge(at now: Timestamp) -> Duration? { deliveries.values.lazy.map(\.since).min().map { max(.zero, now.since($0)) } }
     var unroutableCount: Int { endpoints[unroutableIndex].queue.count }
     var awaitingCount: Int { awaited.count }
     /// The number of notifications in unanswered posts.

@@ -26,10 +26,12 @@ struct DeliveryTableTests {
         #expect(lookedUp(at: 10) == [delivery])
     }
 
-    private mutating func add(_ id: Int64, as number: Int64? = nil, to destination: Destination?, at second: Int64) {
+    private mutating func add(
+        _ id: Int64, as number: Int64? = nil, to destination: Destination?, markedAt: Timestamp? = nil, at second: Int64
+    ) {
         let device = DeviceID(ProtocolNumber(rawValue: 1), row: 7)
         let waiting = WaitingDelivery(
-            id: id, delivery: DeliveryID(hashing: [UInt8(number ?? id)]), device: device, expires: time(100))
+            id: id, delivery: DeliveryID(hashing: [UInt8(number ?? id)]), device: device, expires: time(100), markedAt: markedAt)
         let arrival = DeliveryTable.Arrival(waiting: waiting, destination: destination, recipient: PushRecipient(device))
         table.add([arrival], isAwaited: false, clock: time(second), now: time(second))
     }
@@ -223,5 +225,18 @@ struct DeliveryTableTests {
         #expect(post.batch.deliveries == [3])
         add(4, as: 1, to: .gorush(0), at: 1)
         #expect(table.waiting(nil) == [3])
+    }
+
+    @Test("The age of the oldest delivery begins when it was put into the outbox, and does not follow the system clock")
+    mutating func age() {
+        #expect(table.oldestAge(at: time(1)) == nil)
+        add(1, to: .gorush(0), at: 10)
+        #expect(table.oldestAge(at: time(15)) == .seconds(5))
+        // Left by an earlier run; the second has a time that is yet to come.
+        add(2, to: .gorush(0), markedAt: time(8), at: 20)
+        add(3, to: .gorush(0), markedAt: time(99), at: 20)
+        #expect(table.oldestAge(at: time(30)) == .seconds(22))
+        for id in [1, 2] as [Int64] { table.forget(id) }
+        #expect(table.oldestAge(at: time(30)) == .seconds(10))
     }
 }

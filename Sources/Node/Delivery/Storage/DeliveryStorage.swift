@@ -74,7 +74,6 @@ public enum DeliveryStorage {
     private static let removeDelivery = Mutation(outbox, .delete(where: [.equal(delivery)]))
     private static let countWaiting = Query(outbox, [.count])
     private static let minimumExpiry = Query(outbox, [.minimum(expiresAt)])
-    private static let oldestExpiry = Query(outbox, [expiresAt], order: [.ascending(.id)])
     private static let all = Query(outbox, waitingColumns + [markedAt], order: [.ascending(.id)])
     private static let contents = Query(
         outbox, [.id, protocolNumber, device, expiresAt, delivery, sealed, markedAt], where: [.idAmong])
@@ -152,11 +151,6 @@ public enum DeliveryStorage {
     /// The earliest expiry in the outbox; nil when it is empty.
     package static func firstExpiry() -> StoreCommand<Timestamp?> {
         .find(minimumExpiry()) { .done(try $0[0].optionalInteger(0).map(Timestamp.init)) }
-    }
-
-    /// The expiry of the notification that has waited longest; nil when none waits.
-    package static func oldestWaitingExpiry() -> StoreCommand<Timestamp?> {
-        .find(oldestExpiry(limit: 1)) { .done(try $0.first.map { Timestamp(rawValue: try $0.integer(0)) }) }
     }
 
     /// All waiting deliveries, or the first `limit`, oldest first.

@@ -9,21 +9,10 @@ import Waku
 struct NodeGauges: Sendable {
     private let base: NodeFoundation
     private let path: MessagePath
-    private let outboxReading: ThrottledReading<Duration>
 
     init(_ base: NodeFoundation, _ path: MessagePath) {
         self.base = base
         self.path = path
-        outboxReading = ThrottledReading { [store = base.store, now = base.now, maximumAge = base.configuration.maximumRequestAge] in
-            let expires = try await store.fetch(DeliveryStorage.oldestWaitingExpiry())
-            // A notification expires this long after it was requested.
-            return expires.map { max(.zero, now().since($0 - maximumAge)) } ?? .zero
-        }
-    }
-
-    /// The age of the oldest notification in the outbox; nil if it can't be read.
-    var outboxAge: Duration? {
-        get async { await outboxReading.value() }
     }
 
     /// The metrics in a text format, with gauges updated.
@@ -73,7 +62,7 @@ struct NodeGauges: Sendable {
             registry.set(.webPushWaiting, to: Double(figures.waitingCount))
         }
         registry.set(.outbox, to: Double(path.delivery.waitingCount))
-        registry.set(.outboxAge, to: await outboxAge?.seconds)
+        registry.set(.outboxAge, to: (path.delivery.oldestAge ?? .zero).seconds)
         for kind in AlarmKind.allCases { registry.set(.alarmActive, kind, to: base.alarms.isActive(kind) ? 1 : 0) }
         for (label, queue, depth, limit) in queues {
             registry.set(.queueDepth, label, queue, to: Double(depth))

@@ -7,6 +7,6 @@ struct NodeObservation {
     init(_ base: NodeFoundation, _ path: MessagePath) {
         gauges = NodeGauges(base, path)
         watch = NodeWatch(base, path)
-        statusSource = StatusSource(base: base, path: path, gauges: gauges, watch: watch)
+        statusSource = StatusSource(base: base, path: path, watch: watch)
     }
 }

@@ -11,7 +11,6 @@ struct StatusSource: Sendable {
 
     let base: NodeFoundation
     let path: MessagePath
-    let gauges: NodeGauges
     let watch: NodeWatch
     private let started = ContinuousClock.now
 
@@ -40,7 +39,7 @@ struct StatusSource: Sendable {
             }
         }
         status.waiting = path.delivery.waitingCount
-        status.oldestWaiting = status.waiting > 0 ? await gauges.outboxAge : nil
+        status.oldestWaiting = path.delivery.oldestAge
         status.storeFailure = base.store.failure
         status.databaseBytes = base.store.byteCount
         status.topics = base.topicCount

@@ -136,15 +136,13 @@ struct OutboxTests {
         #expect(try store.read(DeliveryStorage.waitingDeliveries()) == [other, foreign])
     }
 
-    @Test("The first expiry, and the expiry of the oldest notification")
-    func expiries() async throws {
+    @Test("The first expiry")
+    func firstExpiry() async throws {
         #expect(try store.read(DeliveryStorage.firstExpiry()) == nil)
-        #expect(try store.read(DeliveryStorage.oldestWaitingExpiry()) == nil)
         for (number, time) in [30, 10, 20].enumerated() {
             _ = try await store.enqueue(DeliveryStoreFixture.delivery(UInt8(number)), expires: Timestamp(rawValue: Int64(time)))
         }
         #expect(try store.read(DeliveryStorage.firstExpiry()) == Timestamp(rawValue: 10))
-        #expect(try store.read(DeliveryStorage.oldestWaitingExpiry()) == Timestamp(rawValue: 30))
     }
 
     @Test("Deliveries are pruned by age and by count, oldest first")

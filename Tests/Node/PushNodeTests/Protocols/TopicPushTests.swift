@@ -121,6 +121,19 @@ struct TopicPushTests {
         }
     }
 
+    /// Its lifetime is longer than `--max-request-age`.
+    @Test("The age of the oldest waiting notification does not depend on its lifetime")
+    func age() async throws {
+        gorush.answer(.failed(retryAfter: nil))
+        try await withNode { node in
+            try await register(node, try registration())
+            await relay.feed([post("hello")])
+            try await node.wait { gorush.attempts > 0 }
+            let metrics = Scrape(await node.observation.gauges.exposition(as: .text, isReady: true))
+            #expect(metrics[.outboxAge] ?? 0 > 0)
+        }
+    }
+
     @Test("The owner is answered: a repeated registration is no error, an outdated one is; after an end, the same version is outdated")
     func answeredRegistrations() async throws {
         try await withNode { node in
