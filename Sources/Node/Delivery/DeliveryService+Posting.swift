@@ -93,7 +93,8 @@ extension DeliveryService {
 
     private func sort(_ batch: DeliveryQueue.Batch, _ recent: [Int64: QueuedDelivery], _ found: Found, for endpoint: Int) -> Loaded {
         var loaded = Loaded()
-        let clock = now()
+        // A step of the system clock must not end registrations, and a clock that was ahead at the start is set right later.
+        let clock = min(now(), steadyNow)
         let destination = table.withLock { $0.destination(endpoint) }
         for id in batch.deliveries {
             let postable: QueuedDelivery
@@ -201,7 +202,7 @@ extension DeliveryService {
         let left = Set(notAccepted.compactMap { byID[$0]?.waiting.id })
         let taken = left.isEmpty ? deliveries : deliveries.filter { !left.contains($0.waiting.id) }
         let failures = result.failures.compactMap { failure -> TokenFailure? in
-            // Those that gorush had no room for were not tried.
+            // gorush had no room for those, and did not try them.
             guard let delivery = byID[failure.notificationID], !left.contains(delivery.waiting.id) else { return nil }
             return TokenFailure(posted: delivery.posted, credentialScope: delivery.credentialScope, reason: failure.reason)
         }

@@ -13,7 +13,7 @@ import Waku
 import WakuCrypto
 
 /// The system's clock with an offset that a test sets.
-private final class SetClock: Sendable {
+final class SetClock: Sendable {
     private let offset = Mutex(Duration.zero)
 
     var now: Timestamp { .now() + offset.withLock { $0 } }

@@ -228,16 +228,17 @@ struct SecondReportTests {
     @Test("A subscription that ended while gorush was away is not notified", arguments: End.allCases)
     func ended(_ end: End) async throws {
         let fixture = try SessionNodeFixture()
-        let ahead = Mutex(Duration.zero)
-        try await fixture.withNode(now: { .now() + ahead.withLock(\.self) }) { running in
+        let life: Int64 = 14 * 86_400
+        try await fixture.withNode { running in
             let (account, device) = (try SessionAccount.sessionID(), SessionDevice(.apns))
-            _ = try await running.subscribe(account, device)
+            let signedAt = end == .lapsed ? .now - life + 10 : Int64.now
+            _ = try await running.subscribe(account, device, at: signedAt)
             fixture.gorush.setAway(true)
             await fixture.monitor.report([message(for: account)])
             let counters = running.node.counters
             try await eventually { counters.count(.postFailed) > 0 }
             switch end {
-            case .lapsed: ahead.withLock { $0 = .seconds(14 * .day) }
+            case .lapsed: try await eventually { .now > signedAt + life }
             case .unsubscribed: _ = try await running.ask("/unsubscribe", account.json(account.unsubscription(device)))
             }
             fixture.gorush.setAway(false)

@@ -63,13 +63,14 @@ struct TopicPushTests {
 
     /// Runs a node of the program to which topic push is added, and stops it gracefully.
     private func withNode(
-        at store: StoreLocation = .dataFolder, _ body: @escaping @Sendable (NodeService) async throws -> Void
+        at store: StoreLocation = .dataFolder, now: @escaping @Sendable () -> Timestamp = Timestamp.now,
+        _ body: @escaping @Sendable (NodeService) async throws -> Void
     ) async throws {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
         configuration.store = store
         let server = try NodeAssembly.$added.withValue([TopicPush.description]) {
-            try Server(configuration, gorush: gorush, logger: quiet) { [relay] _ in relay }
+            try Server(configuration, gorush: gorush, logger: quiet, now: now) { [relay] _ in relay }
         }
         let services = ServiceGroup(services: [server.node], logger: quiet)
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -131,6 +132,24 @@ struct TopicPushTests {
             try await node.wait { gorush.attempts > 0 }
             let metrics = Scrape(await node.observation.gauges.exposition(as: .text, isReady: true))
             #expect(metrics[.outboxAge] ?? 0 > 0)
+        }
+    }
+
+    @Test("A clock that is set ahead does not end the device of a waiting notification")
+    func clockAhead() async throws {
+        let clock = SetClock()
+        gorush.answer(.failed(retryAfter: nil))
+        try await withNode(now: { clock.now }) { node in
+            try await register(node, try registration(end: UInt64(Timestamp.now().rawValue / 1_000_000_000) + 3600))
+            await relay.feed([post("hello")])
+            try await node.wait { gorush.attempts > 0 }
+            clock.set(.seconds(86_400))
+            let attempts = gorush.attempts
+            try await node.wait { gorush.attempts > attempts || node.counters.count(.notificationUnregistered) > 0 }
+            clock.set(.zero)
+            gorush.answer(.accepted)
+            try await node.wait { gorush.accepted.count == 1 || node.counters.count(.notificationUnregistered) > 0 }
+            #expect(gorush.accepted.count == 1)
         }
     }
 
