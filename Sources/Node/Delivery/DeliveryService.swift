@@ -196,10 +196,12 @@ package final class DeliveryService: Sendable {
     private static let knownLimit = 100_000
     /// With several nodes, others post for devices that this node may own later.
     private static let knownInterval = Duration.seconds(600)
+    private static let knownRetryInterval = Duration.seconds(1)
 
     /// Reads for which recipients gorush accepted notifications, and which push services did, under the registration that a device has now.
     private func readKnown() async {
         while true {
+            var hasFailed = false
             do throws(StoreError) {
                 let accepted = Array(try await store.fetch(DeliveryStorage.recentlyAccepted(limit: Self.knownLimit)))
                 for chunk in accepted.chunks(of: Self.addressChunk) {
@@ -217,8 +219,10 @@ package final class DeliveryService: Sendable {
                 }
             } catch {
                 errors.log("failed to read accepted notifications", reason: error.message)
+                hasFailed = true
             }
-            guard share != nil, (try? await Task.sleep(for: Self.knownInterval)) != nil else { return }
+            guard hasFailed || share != nil else { return }
+            guard (try? await Task.sleep(for: hasFailed ? Self.knownRetryInterval : Self.knownInterval)) != nil else { return }
         }
     }
 
