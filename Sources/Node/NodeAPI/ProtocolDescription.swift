@@ -51,8 +51,8 @@ public struct ProtocolDescription: Sendable {
         self.makeProtocol = makeProtocol
     }
 
-    /// A protocol whose devices are in a ``RegistrationTable``. The node applies limits to them, counts and expires them, and operators list, show, end, export
-    /// and import them.
+    /// A protocol whose devices are in a ``RegistrationTable``. The node applies limits to them and counts them, and operators list, show, end, export
+    /// and import them. The protocol itself removes those that have ended: `ProtocolService.expire(at:)`.
     ///
     /// - Parameters:
     ///   - name: for operators; the label of its metrics, and the name of its tables in the schema.
