@@ -273,10 +273,9 @@ final class Writer {
                 "INSERT INTO store_writer (name, batch) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET batch = excluded.batch",
                 [.text(name), .bytes(first)])
             // Deletes the rows of killed commands; with exclusive access, also those of commands still running, such as an import: they can't commit
-            // any more.
-            let prune = Statement(
-                "DELETE FROM store_writer WHERE name <> 'node'" + (access == .exclusive ? "" : " AND changed_at < now() - interval '1 day'")
-            )
+            // any more. Beside other nodes, rows are kept for longer than a node may be cut off from the database, since it needs its own afterwards.
+            let age = access == .exclusive ? "" : " AND changed_at < now() - interval '30 days'"
+            let prune = Statement("DELETE FROM store_writer WHERE name <> 'node'" + age)
             _ = try connection.run([prune, insert])
         } catch {
             throw StoreError(explaining: error, at: address)

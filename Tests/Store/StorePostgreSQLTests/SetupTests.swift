@@ -261,6 +261,23 @@ struct SetupTests {
         let rows = try fixture.connection().run(Statement("SELECT name FROM store_writer")).rows
         #expect(rows == [Row([.text("node")])])
     }
+
+    @Test("A node that was cut off for days writes again after another one was started")
+    func rowOfCutOffNode() async throws {
+        let fixture = try StoreFixture()
+        let cutOff = try fixture.open(access: .shared)
+        try await cutOff.commit(Counters.upsertOne())
+        let connection = try fixture.connection()
+        _ = try connection.run(
+            [
+                "UPDATE store_writer SET changed_at = now() - interval '20 days'",
+                "INSERT INTO store_writer (name, batch, changed_at) VALUES ('killed', '', now() - interval '40 days')",
+            ].map { Statement($0) })
+        let started = try fixture.open(access: .shared)
+        try await started.commit(Counters.upsertOne())
+        #expect(try connection.run(Statement("SELECT 1 FROM store_writer WHERE name = 'killed'")).rows.isEmpty)
+        await #expect(throws: Never.self) { try await cutOff.commit(Counters.upsertOne()) }
+    }
 }
 
 extension Counters {
