@@ -75,7 +75,6 @@ struct QueryPlanTests {
         try expectIndexes(Registrations.forgetNeverAsked(keeping: 1, limit: 10))
         try expectIndexes(Registrations.expire(key, unchangedSince: now, at: now))
         try expectIndexes(Registrations.keyHashes(prefix: "ab", limit: 2))
-        try expectIndexes(Registrations.keys(ofDevices: [1, 2]))
         try expectIndexes(TopicKeyStorage.queryTopics(withTag: TopicTag(rawValue: 7)))
         try expectIndexes(TopicKeyStorage(store.sealer).key(of: "topic"))
         try expectIndexes(TopicKeyStorage.registrantsWithoutKey(before: nil, limit: 10))

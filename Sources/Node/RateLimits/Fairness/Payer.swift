@@ -15,7 +15,7 @@ package import WakuCrypto
 /// | connections | the peer's address (IPv4 /24, IPv6 /64) |
 package struct Payer: Hashable, Sendable {
     package enum Kind: UInt8, CaseIterable, Sendable {
-        case registrant, owner, device, deviceToken, key, source, storageServer, peer, unsigned
+        case registrant, owner, deviceToken, key, source, peer, unsigned
     }
 
     package let kind: Kind

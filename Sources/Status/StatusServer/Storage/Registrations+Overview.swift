@@ -222,19 +222,4 @@ extension Registrations {
             }
         }
     }
-
-    // MARK: Devices
-
-    private static let findDevices = Query(
-        StatusStorage.registration, [.id, StatusStorage.keyHash, StatusStorage.installation], where: [.idAmong])
-
-    /// The registration keys of these device rows.
-    package static func keys(ofDevices rows: [Int64]) -> StoreCommand<[Int64: RegistrationKey]> {
-        .find(findDevices(ids: rows)) { found in
-            .done(
-                try found.reduce(into: [:]) { keys, row in
-                    if let key = try? RegistrationKey(row, at: 1) { keys[try row.integer(0)] = key }
-                })
-        }
-    }
 }

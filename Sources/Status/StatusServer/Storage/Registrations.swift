@@ -300,9 +300,6 @@ package struct Registrations: Sendable {
         }
     }
 
-    /// Number of registrations. Scans an index: about 20 ms per million.
-    package static func registrationCount() -> StoreCommand<Int> { sum([countRegistered()]) }
-
     /// Number of rows that limits count: registrations and unfounded tombstones. Scans an index: about 20 ms per million.
     static func countedRegistrations() -> StoreCommand<Int> { sum([countRegistered(), countUnfounded(.integer(1))]) }
 

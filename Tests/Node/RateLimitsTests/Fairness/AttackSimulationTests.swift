@@ -290,7 +290,7 @@ import WakuCrypto
         let limits = RateLimits(Limits.standard)
         let hasher = PayerHasher(key: .random())
         let payer = hasher.payer(.owner, [1])
-        let device = hasher.payer(.device, [2]).bytes
+        let device = hasher.payer(.deviceToken, [2]).bytes
         for _ in 0..<5_000 {
             _ = limits.refuses(for: Charge(payer, .stranger)) {
                 $0.notification(for: device, by: Charge(payer, .stranger), at: Self.start)

@@ -21,7 +21,7 @@ import WakuCrypto
     }
 
     @Test func kindsAndKeysAreDistinct() throws {
-        #expect(hasher.payer(.key, [1]) != hasher.payer(.device, [1]))
+        #expect(hasher.payer(.key, [1]) != hasher.payer(.deviceToken, [1]))
         #expect(hasher.payer(.key, [1]) == hasher.payer(.key, [1]))
         #expect(hasher.payer(.key, [1]) != PayerHasher(key: .random()).payer(.key, [1]))
         #expect(hasher.payer(.key, [1]).bytes.count == 17)

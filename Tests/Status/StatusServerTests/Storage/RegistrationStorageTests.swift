@@ -238,8 +238,10 @@ struct RegistrationStorageTests {
         let ended = try await reopened.commit(
             StoreCommand<[Bool]>.each(old.map { Registrations.expire($0, unchangedSince: cutoff, at: now) }))
         #expect(ended == [true, true, true])
-        for key in keys { #expect(try reopened.state(of: key)?.version == 4) }
-        #expect(try reopened.read(Registrations.registrationCount()) == 0)
+        for key in keys {
+            #expect(try reopened.state(of: key)?.version == 4)
+            #expect(try reopened.read(Registrations.installationCount(of: key.keyHash)) == 0)
+        }
     }
 
     @Test("Registrants without a topic key are found page by page, newest first")

@@ -70,3 +70,15 @@ extension SQLiteStore {
         try await commit(.change([TopicKeyStorage(sealer).keep(key, of: topic)]))
     }
 }
+
+extension Registrations {
+    private static let findDevices = Query(
+        StatusStorage.registration, [.id, StatusStorage.keyHash, StatusStorage.installation], where: [.idAmong])
+
+    /// The registration keys of these device rows.
+    static func keys(ofDevices rows: [Int64]) -> StoreCommand<[Int64: RegistrationKey]> {
+        .find(findDevices(ids: rows)) { found in
+            .done(try found.reduce(into: [:]) { keys, row in keys[try row.integer(0)] = try RegistrationKey(row, at: 1) })
+        }
+    }
+}
