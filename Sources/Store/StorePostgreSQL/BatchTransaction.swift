@@ -225,10 +225,10 @@ struct BatchTransaction {
             sent = try connection.run(groups.statements)
         } catch {
             guard case .refused(let state, let statement) = error, let command = all[groups.members[statement][0]].command,
-                state.isDuplicate || state.concernsStatement
+                state.isConflict || state.concernsStatement
             else { throw error }
             guard groups.members[statement].count == 1 else { throw StatementGroups.Refused() }
-            throw Failure(command: ObjectIdentifier(command), error: state.isDuplicate ? nil : error)
+            throw Failure(command: ObjectIdentifier(command), error: state.isConflict ? nil : error)
         }
         let results = try groups.results(sent)
         for (sent, result) in zip(outgoing, results) {

@@ -24,6 +24,8 @@ package final class PostgreSQLConnection {
     private let warnings = WarningCounter()
     /// nil while statements without a time limit run.
     var silenceLimit: Duration?
+    /// How long the server may be silent here while it answers other connections: a statement may read a whole table, or wait for a lock.
+    var patience = Duration.zero
     /// Names of the server's prepared statements, by SQL text.
     private var prepared: [String: String] = [:]
     private var preparedCount = 0
@@ -180,14 +182,16 @@ package final class PostgreSQLConnection {
 
     private func exchange(_ statements: [Statement]) throws(PostgreSQLError) -> [StatementResult] {
         let (sent, added) = try send(statements)
+        // Of these, the server has prepared the first ones: after a failure it skips the others.
+        var preparations = 0
         do {
             try receiveUnawaited()
-            let results = try receive(sent, count: statements.count)
+            let results = try receive(sent, count: statements.count, &preparations)
             answeredCount += 1
+            known.noteAnswer(of: systemIdentifier)
             return results
         } catch {
-            // The server may not have prepared some of these.
-            for sql in added { prepared[sql] = nil }
+            for sql in added.dropFirst(preparations) { prepared[sql] = nil }
             throw error
         }
     }
@@ -267,7 +271,10 @@ package final class PostgreSQLConnection {
         }
     }
 
-    private func receive(_ sent: [(statement: Int, isPreparation: Bool)], count: Int) throws(PostgreSQLError) -> [StatementResult] {
+    /// - Parameter preparations: the number of statements that the server has prepared.
+    private func receive(
+        _ sent: [(statement: Int, isPreparation: Bool)], count: Int, _ preparations: inout Int
+    ) throws(PostgreSQLError) -> [StatementResult] {
         var results = Array(repeating: StatementResult(), count: count)
         var (index, failure) = (0, PostgreSQLError?.none)
         while true {
@@ -284,8 +291,8 @@ package final class PostgreSQLConnection {
                 if let failure { throw failure }
                 return results
             case Int(CPGRES_COMMAND_OK), Int(CPGRES_TUPLES_OK):
-                guard index < sent.count, !sent[index].isPreparation else { break }
-                results[sent[index].statement] = read(result)
+                guard index < sent.count else { break }
+                if sent[index].isPreparation { preparations += 1 } else { results[sent[index].statement] = read(result) }
             case Int(CPGRES_PIPELINE_ABORTED): break
             default:
                 let state = state(of: result)
@@ -315,15 +322,22 @@ package final class PostgreSQLConnection {
     }
 
     private func pollOnce(_ events: Int32) throws(PostgreSQLError) {
-        let deadline = silenceLimit.map { ContinuousClock.now + $0 }
+        let began = ContinuousClock.now
         while true {
             let end = ContinuousClock.now + Self.lookout
-            let isLast = deadline.map { $0 <= end } ?? false
-            if wait(for: Int16(events), until: isLast ? deadline : end) { break }
+            let until = min(end, silenceEnd(since: began) ?? end)
+            if wait(for: Int16(events), until: until) { break }
             // Before its end, the wait has failed.
-            guard !isLast, isNewest, .now >= end else { throw lost() }
+            guard .now >= until, isNewest, silenceEnd(since: began).map({ $0 > until }) ?? true else { throw lost() }
         }
         guard table.PQconsumeInput(connection) == 1 else { throw lost() }
+    }
+
+    /// The time at which a server that has been silent is given up; nil for never.
+    private func silenceEnd(since began: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        guard let silenceLimit else { return nil }
+        let answered = known.lastAnswer(of: systemIdentifier).map { min($0, began + patience) } ?? began
+        return max(began, answered) + silenceLimit
     }
 
     /// Returns false when the deadline has passed or there is no socket.

@@ -22,11 +22,11 @@ package struct SQLState: Hashable, CustomStringConvertible {
     /// The transaction conflicted with another one and must be repeated: a serialization failure or a deadlock.
     package var isRepeatable: Bool { ["40001", "40P01"].contains(description) }
 
-    /// A row with the same unique columns exists.
-    var isDuplicate: Bool { description == "23505" }
+    /// Another transaction made a row with the same unique columns, or removed the row that this one refers to.
+    var isConflict: Bool { ["23503", "23505"].contains(description) }
 
-    /// Pages of the database are damaged.
-    var isDamage: Bool { category == "XX" && description != "XX000" }
+    /// Pages of the database are damaged, can't be read, or their file is missing.
+    var isDamage: Bool { category == "XX" && description != "XX000" || ["58030", "58P01"].contains(description) }
 
     /// The statement itself is at fault (its data, a constraint, a table that is missing or forbidden): other statements may still succeed.
     var concernsStatement: Bool { ["21", "22", "23", "42"].contains(category) || isDamage }

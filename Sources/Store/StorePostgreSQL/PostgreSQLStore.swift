@@ -192,7 +192,14 @@ package final class PostgreSQLStore: Store {
     package var byteCount: Int { size.withLock { $0 } }
 
     func measure() throws {
-        try pool.read(measure)
+        do {
+            try pool.read { connection in
+                connection.precede(by: [Statement("SET LOCAL lock_timeout = '1s'", isPrepared: false)])
+                try measure(on: connection)
+            }
+        } catch PostgreSQLError.refused(let state, _) where state.isLockTimeout {
+            // A session that changes a table holds it for as long as it likes: the former size stays.
+        }
     }
 
     private func measure(on connection: PostgreSQLConnection) throws {

@@ -153,6 +153,54 @@ struct FaultTests {
         try await eventually { (try? store.read(Counters.value(1))) == 1 }
     }
 
+    @Test("A read that waits for a lock is not given up while the server answers other connections")
+    func patience() async throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open(silenceLimit: .milliseconds(300))
+        try await store.commit(Counters.add(1))
+        let other = try fixture.connection()
+        _ = try other.run(["BEGIN", "LOCK TABLE counter IN ACCESS EXCLUSIVE MODE"].map { Statement($0, isPrepared: false) })
+        let read = Task.detached { try store.read(Counters.value(1)) }
+        let began = ContinuousClock.now
+        while ContinuousClock.now - began < .milliseconds(900) {
+            try await store.commit(StoreCommand.change([Properties.set("other", to: [1])]))
+        }
+        // Its size can't be measured meanwhile, which is no failure.
+        try store.measure()
+        #expect(store.byteCount > 0)
+        other.rollBack()
+        #expect(try await read.value == 0)
+    }
+
+    @Test("A page that can't be read fails only what needs it")
+    func unreadablePage() async throws {
+        let fixture = try StoreFixture()
+        let store = try fixture.open(access: .exclusive)
+        let connection = try fixture.connection()
+        // As the server reports an I/O error: errcode_for_file_access.
+        let statements = [
+            "CREATE FUNCTION unreadable() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION USING ERRCODE = ''58030''; END'",
+            "CREATE TRIGGER unreadable BEFORE INSERT ON counter FOR EACH ROW EXECUTE FUNCTION unreadable()",
+        ]
+        for sql in statements { _ = try connection.run(Statement(sql, isPrepared: false)) }
+        let results = await store.commitEach([Counters.add(1), StoreCommand.change([Properties.set("other", to: [2])])])
+        #expect(results.map { (try? $0.get()) != nil } == [false, true])
+        let error = #expect(throws: StoreError.self) { try results[0].get() }
+        #expect(error?.code == .damaged)
+    }
+
+    @Test("What a failed statement's exchange prepared is not prepared again")
+    func preparedBeforeAFailure() throws {
+        let connection = try StoreFixture().connection()
+        let good = Statement("SELECT 1::bigint")
+        for _ in 0..<3 {
+            #expect(throws: PostgreSQLError.self) { try connection.run([good, Statement("SELECT 1 / 0")]) }
+        }
+        #expect(try connection.run(good).rows.count == 1)
+        let count = Statement("SELECT count(*) FROM pg_prepared_statements WHERE statement = 'SELECT 1::bigint'", isPrepared: false)
+        #expect(try connection.run(count).rows.first?.integer(0) == 1)
+    }
+
     @Test("A commit with an unknown outcome is not waited for when the process ends")
     func stopWaiting() async throws {
         let server = try PostgreSQLServer()

@@ -111,7 +111,7 @@ final class GuardedConnection: Sendable {
     }
 
     private func beginning(_ lockLimit: Duration) -> [String] {
-        // Shorter than the client's silence limit, so that the server reports its own timeout first.
+        // Shorter than the client's silence limit, so that the server reports its own timeout first, except that of a commit's wait for a standby.
         let statementLimit = timeLimit.map { $0 * 0.75 } ?? .zero
         func set(_ name: String, _ limit: Duration) -> String { "SET LOCAL \(name) = \(Int64(limit / .milliseconds(1)))" }
         return [
