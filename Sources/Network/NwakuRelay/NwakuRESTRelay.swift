@@ -117,7 +117,7 @@ public final class NwakuRESTRelay: Relay {
     /// The node's address.
     public var name: String { "\(api.address)" }
 
-    /// By how much this machine's clock is ahead of the node's, by the `Date` of its answers; nil before the first.
+    /// By how much the node's clock is ahead of this machine's, by the `Date` of its answers; nil before the first.
     public var clockAhead: Duration? { comparison.withLock { $0?.ahead } }
 
     private func compareClocks(_ date: String?, from start: Date) {

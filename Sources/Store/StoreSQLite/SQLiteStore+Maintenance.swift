@@ -4,7 +4,10 @@ package import Storage
 
 extension SQLiteStore {
     /// Why the database can't be written or read at present; nil when it can.
-    package var failure: String? { monitor.failure(oldestRead: readers.oldestStart) }
+    package var failure: String? { monitor.failure(oldestRead: oldestRead) }
+
+    /// Since when the longest-running read has shown no progress; nil when no read is running.
+    var oldestRead: ContinuousClock.Instant? { readers.oldestStart.map(progress.since) }
 
     /// Sets the page cache of the writer's connection, for transactions that change a large part of the database.
     package func setCache(mebibytes: Int) throws(StoreError) {

@@ -20,6 +20,7 @@ package final class SQLiteStore: Store {
     let copier: LogCopier
     let monitor: StoreMonitor
     let readers = ReaderThreads()
+    let progress: ReadProgress
 
     /// Opens the database, after creating and migrating it if necessary.
     ///
@@ -55,8 +56,9 @@ package final class SQLiteStore: Store {
     ) throws(StoreError) {
         let file = DataFolder.databasePath(in: path)
         let isReadOnly = !mayCreate && DatabaseFile.isReadOnly(file)
-        let pool = try Self.open(file, mayCreate: mayCreate, isReadOnly: isReadOnly)
-        (self.path, self.isReadOnly, self.pool) = (file, isReadOnly, pool)
+        let progress = ReadProgress()
+        let pool = try Self.open(file, mayCreate: mayCreate, isReadOnly: isReadOnly, progress)
+        (self.path, self.isReadOnly, self.pool, self.progress) = (file, isReadOnly, pool, progress)
         self.schema = schema
         monitor = StoreMonitor()
         copier = LogCopier(path: file)
@@ -173,7 +175,9 @@ package final class SQLiteStore: Store {
     /// first database.
     package static func setUpLibrary() { _ = isLibrarySetUp }
 
-    private static func open(_ path: String, mayCreate: Bool, isReadOnly: Bool) throws(StoreError) -> DatabasePool {
+    private static func open(
+        _ path: String, mayCreate: Bool, isReadOnly: Bool, _ progress: ReadProgress
+    ) throws(StoreError) -> DatabasePool {
         setUpLibrary()
         let exists = try DatabaseFile.exists(at: path)
         guard exists || mayCreate else {
@@ -193,6 +197,7 @@ package final class SQLiteStore: Store {
         configuration.busyMode = .timeout(2)
         configuration.journalMode = .wal
         configuration.readonly = isReadOnly
+        configuration.prepareDatabase(progress.follow)
         do {
             return try DatabasePool(path: isReadOnly ? DatabaseFile.readOnlyName(of: path) : path, configuration: configuration)
         } catch {

@@ -66,13 +66,15 @@ package enum StoreBackup {
         return inspection
     }
 
-    /// Inspects the copy, and merges its log into the file by closing it.
+    /// Inspects the copy, and merges its log into the file.
     private static func inspect(
         _ path: String, named name: String, _ storageKey: SymmetricKey?, _ schema: Schema
     ) throws(StoreError) -> StoreInspection {
         do {
             let database = try DatabaseQueue(path: path, configuration: .untrusted)
             let inspection = try database.read { try StoreInspection(db: $0, storageKey: storageKey, name, schema: schema) }
+            // SQLite does so when it closes the file, too, but does not tell when that failed.
+            _ = try database.writeWithoutTransaction { try $0.checkpoint(.truncate) }
             try database.close()
             try sync(path)
             return inspection

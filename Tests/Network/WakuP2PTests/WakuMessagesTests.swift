@@ -28,6 +28,9 @@ struct StoreMessagesTests {
             + [0x9A, 0x03, 1, 9, 0xA0, 0x03, 1, 0xA8, 0x03, 20]
         #expect(query.encoded(requestID: "q") == bytes)
         #expect(try StoreRequest(parsing: bytes) == request)
+        var next = query
+        next.cursor = "0x09"
+        #expect(next.encoded(requestID: "q") == bytes)
         // Unknown fields in front.
         #expect(try StoreRequest(parsing: [0xF8, 0x07, 1, 0xF2, 0x07, 1, 0] + bytes) == request)
     }

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Storage
 import TestSupport
 import Testing
@@ -31,6 +32,28 @@ import WakuCrypto
         #expect(error?.message == "backup \(backup) exists already: choose another name")
         let target = try DataFolder(locking: fixture.folder.path + "/target")
         #expect(try StoreBackup.restore(backup, into: target, storageKey: fixture.storageKey, parts: [Records.part]).isWhole)
+        let store = try SQLiteStore(folder: target.path, storageKey: fixture.storageKey, parts: [Records.part])
+        #expect(try store.version(of: "kept") == 7)
+    }
+
+    @Test("A copy whose log can't be merged, because the disk is full, replaces nothing")
+    func fullDisk() async throws {
+        let fixture = try StoreFixture()
+        try await fixture.store.put("kept", version: 7)
+        // Of a running store: its log is not empty.
+        let backup = fixture.folder.path + "/copy"
+        for suffix in ["", "-wal"] { try FileManager.default.copyItem(atPath: fixture.path + suffix, toPath: backup + suffix) }
+        let target = try DataFolder(locking: fixture.folder.path + "/target")
+        func restore() throws {
+            _ = try StoreBackup.restore(backup, into: target, storageKey: fixture.storageKey, parts: [Records.part])
+        }
+        let faults = StoreFaults(in: target.path)
+        faults.add(.code(ResultCode.SQLITE_FULL.rawValue), to: .write, of: .database)
+        let error = #expect(throws: StoreError.self) { try restore() }
+        #expect(error?.code == .full)
+        #expect(!FileManager.default.fileExists(atPath: DataFolder.databasePath(in: target.path)))
+        faults.clear()
+        try restore()
         let store = try SQLiteStore(folder: target.path, storageKey: fixture.storageKey, parts: [Records.part])
         #expect(try store.version(of: "kept") == 7)
     }

@@ -78,7 +78,7 @@ extension P2PRelay {
                 let page = StorePage(
                     messages: response.entries.compactMap(\.message).filter { $0.message.flaw == nil && query.covers($0) },
                     hashes: response.entries.map(\.hash),
-                    cursor: response.cursor.map { hexString($0) })
+                    cursor: response.cursor.map { "0x" + hexString($0) })
                 return (page, peer)
             } catch is ProtobufError {
                 failure = .failed("\(peer): the response is malformed", isTooMuch: false)

@@ -19,7 +19,8 @@ extension StoreQuery {
         if let startTime { writer.zigzagField(12, startTime.rawValue) }
         if let endTime { writer.zigzagField(13, endTime.rawValue) }
         for hash in hashes { writer.field(20, hash.bytes) }
-        if let cursor = cursor.flatMap({ bytes(hex: $0) }) { writer.field(51, cursor) }
+        // Pages of nodes' HTTP interface have it with a prefix.
+        if let cursor = cursor.flatMap({ bytes(hex: $0.hasPrefix("0x") ? $0.dropFirst(2) : $0[...]) }) { writer.field(51, cursor) }
         writer.field(52, true)
         writer.field(53, UInt64(pageSize))
         return writer.bytes
