@@ -17,6 +17,10 @@ struct ConnectionProgress {
     private var reading = Reading.firstHead
     /// Requests whose response was not sent completely.
     private var outstandingCount = 0
+    /// Responses that have begun and were not sent completely. Those to pipelined requests overlap: one begins while the end of the one before waits for
+    /// the client.
+    private var begunCount = 0
+    /// When the first of them began, or the one before it was sent.
     private var responseBegan: NIODeadline?
     /// When the last outstanding request ended.
     private var idleSince: NIODeadline
@@ -37,12 +41,14 @@ struct ConnectionProgress {
 
     /// May be called before a request was read completely: errors are answered early.
     mutating func beganResponse(at now: NIODeadline) {
-        responseBegan = now
+        begunCount += 1
+        responseBegan = responseBegan ?? now
     }
 
     /// The whole response was handed to the operating system.
     mutating func finishedResponse(at now: NIODeadline) {
-        responseBegan = nil
+        begunCount = max(begunCount - 1, 0)
+        responseBegan = begunCount > 0 ? now : nil
         outstandingCount = max(outstandingCount - 1, 0)
         if outstandingCount == 0 { idleSince = now }
     }

@@ -63,6 +63,22 @@ import Testing
         #expect(progress.isBusy)
     }
 
+    /// A client that reads nothing of them has no more time for several responses than for one.
+    @Test mutating func responsesToPipelinedRequestsOverlap() {
+        for _ in 0..<2 {
+            progress.readHead(at: start)
+            progress.readEnd()
+        }
+        progress.beganResponse(at: start + .seconds(1))
+        progress.beganResponse(at: start + .seconds(2))
+        #expect(progress.deadline == start + .seconds(61))
+        progress.finishedResponse(at: start + .seconds(3))
+        #expect(progress.deadline == start + .seconds(63))
+        #expect(!progress.isBusy)
+        progress.finishedResponse(at: start + .seconds(4))
+        #expect(progress.deadline == start + .seconds(64))
+    }
+
     /// A response to an invalid request does not change the timeout of the first head.
     @Test mutating func anErrorThatIsAnsweredBeforeARequest() {
         progress.beganResponse(at: start + .seconds(1))
