@@ -5,7 +5,7 @@ import NIOCore
 ///     reading head ──(head)──▶ reading body ──(end)──▶ reading the next head
 ///     (response started) ──▶ sending ──(response sent)──▶ idle, once no request is outstanding
 ///
-/// The time that the server takes to respond has no deadline here.
+/// The time that the server takes to respond has no deadline here, except in a stop.
 struct ConnectionProgress {
     private enum Reading {
         case firstHead
@@ -24,6 +24,8 @@ struct ConnectionProgress {
     private var responseBegan: NIODeadline?
     /// When the last outstanding request ended.
     private var idleSince: NIODeadline
+    /// When the listener began to stop.
+    private var stopBegan: NIODeadline?
 
     init(limits: HTTPLimits, openedAt now: NIODeadline) {
         self.limits = limits
@@ -53,15 +55,23 @@ struct ConnectionProgress {
         if outstandingCount == 0 { idleSince = now }
     }
 
+    /// The listener waits for all its connections.
+    mutating func beganStop(at now: NIODeadline) {
+        stopBegan = stopBegan ?? now
+    }
+
     /// Whether the server is processing a complete request.
     var isBusy: Bool {
         if case .body = reading { return false }
         return outstandingCount > 0 && responseBegan == nil
     }
 
-    /// When to close the connection unless the client makes progress; nil while the server is the one to act.
+    /// When to close the connection unless the client makes progress; nil while the server is the one to act. During a stop, when to close it at the
+    /// latest.
     var deadline: NIODeadline? {
-        [readingDeadline, responseBegan.map { $0 + limits.responseTimeout }].compactMap(\.self).min()
+        let sending = responseBegan.map { $0 + limits.responseTimeout }
+        let stopping = stopBegan.map { $0 + limits.stopTimeout }
+        return [readingDeadline, sending, stopping].compactMap(\.self).min()
     }
 
     private var readingDeadline: NIODeadline? {

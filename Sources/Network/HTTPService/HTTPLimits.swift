@@ -11,6 +11,8 @@ package struct HTTPLimits: Hashable, Sendable {
     package let idleTimeout = TimeAmount.seconds(60)
     /// From the start of a response until all of it is sent.
     package var responseTimeout = TimeAmount.seconds(60)
+    /// From the beginning of the listener's stop to the end of its last request. It is less than what a node has for its stop.
+    package var stopTimeout = TimeAmount.seconds(2)
     /// When it is exceeded, the connection that has been inactive for longest is closed.
     package var connections: Int
     /// Additional connections that are accepted while excess ones are being closed or all are busy. Beyond it nothing is accepted until a

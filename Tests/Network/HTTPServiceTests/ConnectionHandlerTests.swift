@@ -85,6 +85,23 @@ import Testing
         #expect(!channel.isActive)
     }
 
+    /// A body that is not complete would hold a stop up for 30 s, an unread response for 60 s.
+    @Test(arguments: [false, true]) func aStopWaitsTwoSecondsForRequests(isAnswered: Bool) throws {
+        let loop = EmbeddedEventLoop()
+        let channel = try connect(loop)
+        try channel.writeInbound(Self.head)
+        if isAnswered {
+            try channel.writeInbound(HTTPRequestPart.end(nil))
+            channel.write(HTTPResponsePart.head(HTTPResponse(status: .ok)), promise: nil)
+        }
+        loop.advanceTime(by: .seconds(5))
+        channel.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+        loop.advanceTime(by: .seconds(2) - .nanoseconds(1))
+        #expect(channel.isActive)
+        loop.advanceTime(by: .nanoseconds(1))
+        #expect(!channel.isActive)
+    }
+
     @Test func aConnectionOverTheLimitEvictsTheLongestIdleOne() throws {
         let loop = EmbeddedEventLoop()
         let first = try connect(loop)

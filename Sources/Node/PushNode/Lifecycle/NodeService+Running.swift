@@ -31,7 +31,9 @@ extension NodeService {
         // The data folder stays locked until the process exits.
         base.logger.warning(
             "stop abandoned; unfinished commits have an unknown outcome, as after kill -9",
-            metadata: ["after": "\(limit.inWords)", "reason": "\(store.failure ?? "the database or the relay does not answer")"])
+            metadata: [
+                "after": "\(limit.inWords)", "reason": "\(store.failure ?? "the database, the relay or an HTTP request does not answer")",
+            ])
     }
 
     private func runToEnd() async throws {

@@ -1,0 +1,36 @@
+import Hummingbird
+import Logging
+import NIOCore
+import TestSupport
+import Testing
+
+@testable import HTTPService
+
+@Suite("The stop of an HTTP listener", .timeLimit(.minutes(2)))
+struct HTTPListenerTests {
+    @Test("A listener stops although a client does not complete its request")
+    func unfinishedRequest() async throws {
+        var limits = HTTPLimits(connections: 4)
+        limits.stopTimeout = .milliseconds(100)
+        let listener = HTTPListener(
+            .hostname("127.0.0.1", port: 0), limits: limits, hosts: nil, logger: Logger(label: "http") { _ in SwiftLogNoOpLogHandler() })
+        let (requests, request) = AsyncStream.makeStream(of: Void.self)
+        var routes = Routes()
+        routes.post("") { received, _ in
+            request.yield()
+            _ = try await received.body.collect(upTo: 100)
+            return Response(status: .ok)
+        }
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { [routes] in try await listener.run(routes.responder) { port.yield($0.localAddress?.port ?? 0) } }
+        let number = try #require(await ports.first { _ in true })
+        let start = ContinuousClock.now
+        let client = try RawConnection(port: UInt16(number), sending: "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx")
+        for await _ in requests { break }
+        running.cancel()
+        try await running.value
+        // The body's own timeout.
+        #expect(ContinuousClock.now - start < .seconds(30))
+        #expect(client.isClosed)
+    }
+}
