@@ -1,7 +1,8 @@
 import Synchronization
 
 /// A cached value that is expensive to read. It is read on demand, in a separate task, at most every few seconds. A slow reading is repeated so
-/// rarely that it takes at most 1 % of a core.
+/// rarely that it takes at most 1 % of a core, but at least every ten minutes: a reading that was slow because the disk or the database hung says nothing about
+/// the next.
 package final class ThrottledReading<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?
@@ -16,14 +17,20 @@ package final class ThrottledReading<Value: Sendable>: Sendable {
     private let state = Mutex(State())
     private let pause: Duration
     private let restFactor: Int
+    private let restLimit: Duration
     private let read: @Sendable () async throws -> Value
 
     /// - Parameters:
     ///   - pause: minimum time from the end of a reading to the next.
-    ///   - restFactor: the same minimum, in multiples of the duration of the last reading.
-    package init(pause: Duration = .seconds(5), restFactor: Int = 100, read: @escaping @Sendable () async throws -> Value) {
+    ///   - restFactor: the same minimum, in multiples of the duration of the last reading, unless that failed.
+    ///   - restLimit: maximum of that multiple.
+    package init(
+        pause: Duration = .seconds(5), restFactor: Int = 100, restLimit: Duration = .seconds(600),
+        read: @escaping @Sendable () async throws -> Value
+    ) {
         self.pause = pause
         self.restFactor = restFactor
+        self.restLimit = restLimit
         self.read = read
     }
 
@@ -60,7 +67,7 @@ package final class ThrottledReading<Value: Sendable>: Sendable {
         state.withLock { state in
             state.reading = nil
             state.cost = cost
-            state.due = .now + max(pause, cost * restFactor)
+            state.due = .now + max(pause, value == nil ? .zero : min(cost * restFactor, restLimit))
             state.value = value
         }
     }

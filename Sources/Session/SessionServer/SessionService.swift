@@ -331,7 +331,9 @@ final class SessionService: RateLimitedService {
     }
 
     func recount() async {
-        if limits.limiter.countsRegistrations, let count = await figures.value()?.total { limits.limiter.counted(registrations: count) }
+        if limits.limiter.countsRegistrations, let count = try? await node.store.fetch(Subscriptions.count(at: node.now().seconds)) {
+            limits.limiter.counted(registrations: count)
+        }
         limits.endMinute(of: node)
         if proxyWatch.withLock({ $0.endMinute() }) {
             node.logger.warning("X-Forwarded-For from an untrusted reverse proxy; name its address in --session-proxy")

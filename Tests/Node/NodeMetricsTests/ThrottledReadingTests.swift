@@ -24,4 +24,20 @@ struct ThrottledReadingTests {
         while await quick.value() ?? 0 <= 2, !Task.isCancelled {}
         #expect(count.count(.ours) > 2)
     }
+
+    @Test(
+        "The rest after a slow reading is limited, and there is none after one that failed", .timeLimit(.minutes(1)),
+        arguments: [true, false])
+    func limitedRest(fails: Bool) async {
+        let count = Counters([.messages])
+        // Without a limit each reading would be the last.
+        let limit: Duration = fails ? .seconds(3600) : .zero
+        let reading = ThrottledReading(pause: .zero, restFactor: 1_000_000_000, restLimit: limit) { () throws -> Int in
+            count.add(.received)
+            if fails { throw CancellationError() }
+            return count.count(.received)
+        }
+        while count.count(.received) < 3, !Task.isCancelled { _ = await reading.value() }
+        #expect(count.count(.received) >= 3)
+    }
 }

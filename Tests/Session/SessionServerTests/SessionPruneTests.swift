@@ -1,6 +1,7 @@
 import Core
 import NodeAPI
 import NodeMetrics
+import RateLimits
 import SessionProtocol
 import Storage
 import TestSupport
@@ -25,6 +26,23 @@ import Testing
             await service.prune(Retention(cutoff: later, rowLimit: 1_000, now: later))
             #expect(try await store.commit(Subscriptions.expire(at: later.seconds, limit: 10)).isEmpty)
             #expect(service.node.counters.count(.registrationExpired) == 501)
+        }
+    }
+
+    /// The status page's figures may be older.
+    @Test func theLimitCountsWhatIsStored() async throws {
+        let fixture = try SessionNodeFixture()
+        try await fixture.withNode(configure: { $0.limits.registrationCount = 1 }) { running in
+            let service = try #require(running.service)
+            let store = service.node.store
+            await service.recount()
+            #expect(!service.limits.limiter.isFull)
+            // As another node does.
+            let request = SessionRequest.subscribe(try SessionAccount.sessionID().subscription(SessionDevice()))
+            let rules = SubscriptionRules(availableServices: Set(PushService.allCases))
+            _ = try await store.commit(Subscriptions(store.sealer).apply([request], rules, at: .now) { nil })
+            await service.recount()
+            #expect(service.limits.limiter.isFull)
         }
     }
 }

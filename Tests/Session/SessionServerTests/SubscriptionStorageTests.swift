@@ -216,6 +216,7 @@ struct SubscriptionStorageTests {
         let now = then + 14 * .day
         #expect(try fixture.store.read(Subscriptions.figures(at: now - 1)).services == [.firebase: 1])
         #expect(try fixture.store.read(Subscriptions.figures(at: now)).services.isEmpty)
+        #expect(try [now - 1, now].map { try fixture.store.read(Subscriptions.count(at: $0)) } == [1, 0])
         let gone = try await fixture.apply([.unsubscribe(account.unsubscription(device, at: now))], at: now)
         #expect(gone.answers == [.removed(false)])
         let renewed = try await fixture.apply([.subscribe(account.subscription(device, at: now))], at: now, limit: 1)

@@ -83,6 +83,13 @@ extension Subscriptions {
         }
     }
 
+    /// The number of subscriptions. Scans an index.
+    ///
+    /// - Parameter now: Unix seconds.
+    static func count(at now: Int64) -> StoreCommand<Int> {
+        .find(countByService(.integer(oldestSignature(at: now)))) { rows in .done(try rows.reduce(0) { $0 + Int(try $1.integer(1)) }) }
+    }
+
     // MARK: Lists
 
     private static let summaryColumns = [
