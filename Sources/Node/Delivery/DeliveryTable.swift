@@ -481,8 +481,11 @@ struct DeliveryTable {
     // MARK: Figures
 
     var count: Int { deliveries.count }
-    /// The age of the delivery that has waited longest; nil when none waits.
-    func oldestAge(at now: Timestamp) -> Duration? { deliveries.values.lazy.map(\.since).min().map { max(.zero, now.since($0)) } }
+    /// The age of the delivery that has waited longest for a gorush, or for an endpoint; nil when none does. Anybody may register a push service that does
+    /// not answer.
+    func oldestAge(at now: Timestamp) -> Duration? {
+        deliveries.values.lazy.filter { $0.endpoint <= unroutableIndex }.map(\.since).min().map { max(.zero, now.since($0)) }
+    }
     var unroutableCount: Int { endpoints[unroutableIndex].queue.count }
     var awaitingCount: Int { awaited.count }
     /// The number of notifications in unanswered posts.

@@ -49,7 +49,7 @@ extension Metric {
     package static let outbox = Metric("waku_push_outbox_notifications", help: "Notifications that wait for gorush.")
     package static let outboxAge = Metric(
         "waku_push_outbox_oldest_age_seconds",
-        help: "Time since the oldest notification that this node has to post was put into the outbox; 0 if there is none.")
+        help: "Time since the oldest notification that this node has to post to gorush was put into the outbox; 0 if there is none.")
 }
 
 extension Counter {

@@ -27,9 +27,9 @@ struct DeliveryTableTests {
     }
 
     private mutating func add(
-        _ id: Int64, as number: Int64? = nil, to destination: Destination?, markedAt: Timestamp? = nil, at second: Int64
+        _ id: Int64, as number: Int64? = nil, for row: Int64 = 7, to destination: Destination?, markedAt: Timestamp? = nil, at second: Int64
     ) {
-        let device = DeviceID(ProtocolNumber(rawValue: 1), row: 7)
+        let device = DeviceID(ProtocolNumber(rawValue: 1), row: row)
         let waiting = WaitingDelivery(
             id: id, delivery: DeliveryID(hashing: [UInt8(number ?? id)]), device: device, expires: time(100), markedAt: markedAt)
         let arrival = DeliveryTable.Arrival(waiting: waiting, destination: destination, recipient: PushRecipient(device))
@@ -238,5 +238,17 @@ struct DeliveryTableTests {
         #expect(table.oldestAge(at: time(30)) == .seconds(22))
         for id in [1, 2] as [Int64] { table.forget(id) }
         #expect(table.oldestAge(at: time(30)) == .seconds(10))
+    }
+
+    @Test("The oldest delivery for gorush does not count those for push services, which anybody may register")
+    mutating func ageForGorush() throws {
+        let dead = try #require(WebPushOrigin(endpoint: "https://dead.example/x"))
+        add(1, for: 1, to: .webPush(dead), at: 1)
+        #expect(table.count == 1 && table.oldestAge(at: time(50)) == nil)
+        add(2, for: 2, to: .gorush(0), at: 40)
+        #expect(table.oldestAge(at: time(50)) == .seconds(10))
+        // No endpoint takes it.
+        add(3, for: 3, to: nil, at: 20)
+        #expect(table.oldestAge(at: time(50)) == .seconds(30))
     }
 }
