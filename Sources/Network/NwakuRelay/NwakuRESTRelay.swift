@@ -265,7 +265,7 @@ public final class NwakuRESTRelay: Relay {
             guard !Task.isCancelled else { return }
             let (summary, event) = progress.withLock { progress in
                 let summary = progress.catchUps[index].answered(page)
-                return (summary, summary.flatMap { progress.catchUps[index].event(after: $0, at: .now()) })
+                return (summary, summary == nil ? nil : progress.catchUps[index].event(at: .now()))
             }
             if let event { report(event) }
             guard let summary else { return }
@@ -280,7 +280,7 @@ public final class NwakuRESTRelay: Relay {
             guard !Task.isCancelled else { return }
             let (isFirst, isToReport) = progress.withLock { progress in
                 let isFirst = progress.catchUps[index].failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
-                return (isFirst, progress.catchUps[index].isFailureToReport())
+                return (isFirst, progress.catchUps[index].isFailureToReport)
             }
             if isToReport { report(.catchUpFailed("\(error)")) }
             if isFirst {

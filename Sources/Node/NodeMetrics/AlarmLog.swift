@@ -9,6 +9,8 @@ package enum AlarmKind: String, MetricLabel {
     case relayDetached = "relay_detached"
     /// Messages may have been lost between the relay and this node.
     case gap
+    /// Messages are missing: no store was read to its end.
+    case catchUpIncomplete = "catch_up_incomplete"
     /// Answers published by a relay are not found in the stores of other relays. It is the last one used for publishing from now on.
     case answersUnconfirmed = "answers_unconfirmed"
     /// The circuit breaker is not closed.
@@ -41,6 +43,7 @@ package enum AlarmKind: String, MetricLabel {
         case .silence: "No messages on the shard"
         case .relayDetached: "Relay detached"
         case .gap: "Messages may have been missed"
+        case .catchUpIncomplete: "Missed messages were not all looked up"
         case .answersUnconfirmed: "Answers through a relay are not confirmed"
         case .gorushGivenUp: "gorush unavailable"
         case .gorushSlow: "gorush is slow"
@@ -61,7 +64,7 @@ package enum AlarmKind: String, MetricLabel {
     package var section: TroubleshootingSection {
         switch self {
         case .silence, .relayDetached: .messages
-        case .gap, .answersUnconfirmed: .missed
+        case .gap, .catchUpIncomplete, .answersUnconfirmed: .missed
         case .gorushGivenUp, .gorushSlow, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused, .webPushPlaces, .tokensHeldOff,
             .underAttack, .registrationsDisplaced:
             .notifications
@@ -76,7 +79,7 @@ package enum AlarmKind: String, MetricLabel {
         case .silence, .relayDetached, .answersUnconfirmed, .gorushGivenUp, .gorushSlow, .storeFails, .clock, .underAttack,
             .registrationsDisplaced, .webPushPlaces, .reloadFailed:
             nil
-        case .gap, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused: .seconds(600)
+        case .gap, .catchUpIncomplete, .gorushMisconfigured, .pushServiceCredentials, .webPushKeyRefused: .seconds(600)
         case .tokensHeldOff: .seconds(3600)
         }
     }

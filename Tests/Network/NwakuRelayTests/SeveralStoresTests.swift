@@ -9,6 +9,8 @@ struct SeveralStoresTests {
     private static let day = Timestamp(rawValue: 1_800_000_000_000_000_000)
     private static let topic = ContentTopic(rawValue: "/waku/1/0x00000001/rfc26")
     private let end = StorePage(messages: [], hashes: [], cursor: nil)
+    private let endless = StorePage(messages: [], hashes: [], cursor: "0x01")
+    private let loss = RelayEvent.catchUpCutShort("the store repeats a page")
 
     private func moment(_ seconds: Int) -> Moment { Moment(instant: .seconds(seconds), wallClock: Self.day + .seconds(seconds)) }
 
@@ -87,28 +89,72 @@ struct SeveralStoresTests {
             let now = moment(100 * (number + 1))
             _ = catchUp.next(at: now, store: store)
             if catchUp.failed(store: store, at: now, jitter: 1) { logged.append(number) }
-            if catchUp.isFailureToReport(store: store) { reported.append(number) }
+            if catchUp.isFailureToReport { reported.append(number) }
         }
-        #expect(logged == [4] && reported == [6])
+        #expect(logged == [4] && reported == [6, 7, 8])
     }
 
     @Test func anEndlessStoreIsNoFailureBesidesOneThatWasRead() {
-        let endless = StorePage(messages: [], hashes: [], cursor: "0x01")
         for isEndlessFirst in [true, false] {
             var catchUp = catchUp()
             catchUp.noteGap(from: moment(0), at: moment(10))
             var events: [RelayEvent?] = []
             for store in isEndlessFirst ? [0, 1] : [1, 0] {
-                _ = catchUp.next(at: moment(10), store: store)
-                if store == 0 {
-                    _ = catchUp.answered(endless, store: store)
-                    _ = catchUp.next(at: moment(10), store: store)
-                }
-                let summary = catchUp.answered(store == 0 ? endless : end, store: store)
-                events.append(summary.flatMap { catchUp.event(after: $0, at: moment(10)) })
+                walk(&catchUp, store: store, isEndless: store == 0, at: moment(10))
+                events.append(catchUp.event(at: moment(10)))
             }
-            #expect(events == (isEndlessFirst ? [.catchUpCutShort("the store repeats a page"), .caughtUp] : [nil, .caughtUp]))
+            #expect(events == [nil, .caughtUp])
         }
+    }
+
+    /// Walks a store to the end of its first query, or until it repeats a page.
+    private func walk(_ catchUp: inout StoreCatchUp, store: Int, isEndless: Bool, at now: Moment) {
+        for page in isEndless ? [endless, endless] : [end] {
+            _ = catchUp.next(at: now, store: store)
+            _ = catchUp.answered(page, store: store)
+        }
+    }
+
+    @Test func whatNoStoreWasReadToTheEndForIsLost() {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(0), at: moment(10))
+        var events: [RelayEvent?] = []
+        for store in 0...1 {
+            walk(&catchUp, store: store, isEndless: true, at: moment(10))
+            events.append(catchUp.event(at: moment(10)))
+        }
+        #expect(events == [nil, loss])
+        // A later gap begins behind it.
+        catchUp.noteGap(from: moment(100), at: moment(110))
+        for store in 0...1 { walk(&catchUp, store: store, isEndless: false, at: moment(110)) }
+        let event = catchUp.event(at: moment(110))
+        #expect(event == .caughtUp)
+    }
+
+    @Test func aWalkOfALaterGapDoesNotMakeUpForOneThatWasCutShort() {
+        var catchUp = catchUp(storeCount: 1)
+        catchUp.noteGap(from: moment(0), at: moment(10))
+        _ = catchUp.next(at: moment(10))
+        catchUp.noteGap(from: moment(100), at: moment(110))
+        walk(&catchUp, store: 0, isEndless: true, at: moment(110))
+        let first = catchUp.event(at: moment(110))
+        #expect(first == nil)
+        walk(&catchUp, store: 0, isEndless: false, at: moment(120))
+        let events = [catchUp.event(at: moment(120)), catchUp.event(at: moment(120))]
+        #expect(events == [loss, .caughtUp])
+    }
+
+    @Test func aLossIsReportedOnceTheOtherStoreFails() {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(0), at: moment(10))
+        walk(&catchUp, store: 0, isEndless: true, at: moment(10))
+        _ = catchUp.next(at: moment(10), store: 1)
+        var losses = [catchUp.loss(at: moment(10))]
+        for _ in 0..<2 {
+            _ = catchUp.failed(store: 1, at: moment(10), jitter: 1)
+            losses.append(catchUp.loss(at: moment(10)))
+        }
+        #expect(losses == [nil, loss, nil])
     }
 
     @Test func gapsOfAMissingStoreAreDroppedOnceAnotherWasRead() {

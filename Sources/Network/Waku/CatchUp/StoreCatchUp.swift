@@ -82,6 +82,8 @@ package struct StoreCatchUp {
     private let contentTopics: Set<ContentTopic>
     private var stores: [StoreWalker]
     private var recent: GenerationalCache<MessageHash, Void>
+    /// The earliest start of the walks that were cut short and that no other walk has made up for; the latest reason.
+    private var unread: (from: Moment, reason: CutShort)?
 
     package init(configuration: Configuration) {
         self.configuration = configuration
@@ -149,13 +151,27 @@ package struct StoreCatchUp {
     /// A page was received and its messages were delivered.
     /// - Returns: The walk's result if this was its last page; nil otherwise.
     package mutating func answered(_ page: StorePage, store: Int = 0) -> Summary? {
-        stores[store].answered(page)
+        guard let start = stores[store].walkStart, let summary = stores[store].answered(page) else { return nil }
+        if let reason = summary.cutShort {
+            if !stores.contains(where: \.isRead) { unread = (unread.map { .earliest($0.from, start) } ?? start, reason) }
+        } else if let unread, start.instant <= unread.from.instant {
+            self.unread = nil
+        }
+        return summary
     }
 
     /// The event to report after a walk: whether a store was read to its end, or why none was. nil while more is to be looked up.
-    package func event(after summary: Summary, at now: Moment) -> RelayEvent? {
-        guard stores.contains(where: \.isRead) else { return summary.cutShort.map { .catchUpCutShort("\($0)") } }
-        return missingFrom(at: now) == nil ? .caughtUp : nil
+    package mutating func event(at now: Moment) -> RelayEvent? {
+        if let loss = loss(at: now) { return loss }
+        return stores.contains(where: \.isRead) && missingFrom(at: now) == nil ? .caughtUp : nil
+    }
+
+    /// The event to report, once, when walks were cut short and no store is about to read the rest. Ask after failures, too: the others may have waited
+    /// for the store that fails.
+    package mutating func loss(at now: Moment) -> RelayEvent? {
+        guard let unread, missingFrom(at: now) == nil else { return nil }
+        self.unread = nil
+        return .catchUpCutShort("\(unread.reason)")
     }
 
     /// The query failed; it is repeated after a backoff.
@@ -166,17 +182,14 @@ package struct StoreCatchUp {
     /// - Returns: Whether every store fails since this failure, to be logged.
     package mutating func failed(isTooMuch: Bool = false, store: Int = 0, at now: Moment, jitter: Double) -> Bool {
         stores[store].failed(isTooMuch: isTooMuch, at: now, jitter: jitter)
-        return haveAllFailed(1, latest: store)
+        return stores[store].failures == 1 && haveAllFailed(1)
     }
 
-    /// Whether to report the latest failure, of this store, as an alarm: every store has failed some times in a row.
-    package func isFailureToReport(store: Int = 0) -> Bool {
-        haveAllFailed(Self.reportedFailures, latest: store)
-    }
+    /// Whether to report the failures as an alarm: every store has failed some times in a row. Repeated, since the end of another pubsub topic's failures
+    /// ends the alarm.
+    package var isFailureToReport: Bool { haveAllFailed(Self.reportedFailures) }
 
-    private func haveAllFailed(_ count: Int, latest: Int) -> Bool {
-        stores[latest].failures == count && stores.allSatisfy { $0.failures >= count }
-    }
+    private func haveAllFailed(_ count: Int) -> Bool { stores.allSatisfy { $0.failures >= count } }
 
     /// There is no store at this place, nor is one expected: its gaps are dropped once another store has looked everything up.
     /// - Returns: Whether another one has.

@@ -56,6 +56,9 @@ struct StoreWalker {
     /// Whether the query in progress names no content topics, so that its messages may be others' as well.
     var isForAllTopics: Bool { walk?.queries.first?.contentTopics.isEmpty ?? false }
 
+    /// The start of the walk in progress; nil when there is none.
+    var walkStart: Moment? { walk?.from }
+
     /// The wall clock time since which messages may still be missing; nil when none are.
     func missingFrom(at now: Moment) -> Timestamp? {
         (gaps.map(\.from) + [walk?.from].compactMap { $0 }).map { $0.earliestWallClock(at: now) }.min()

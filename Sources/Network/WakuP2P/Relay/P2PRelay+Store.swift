@@ -171,7 +171,7 @@ extension P2PRelay {
             let (summary, event) = lockedState.withLock { state in
                 let summary = state.progress.topics[index].catchUp.answered(page, store: store)
                 if summary != nil { state.progress.topics[index].stores.ended(at: store) }
-                return (summary, summary.flatMap { state.progress.topics[index].catchUp.event(after: $0, at: .now()) })
+                return (summary, summary == nil ? nil : state.progress.topics[index].catchUp.event(at: .now()))
             }
             if let event { configuration.report(event) }
             guard let summary else { return }
@@ -190,13 +190,18 @@ extension P2PRelay {
 
     private func catchUpFailed(_ error: StoreError, on index: Int, from store: Int) {
         let identified = Set(host.peers.lazy.filter { $0.info != nil }.map(\.connection.peer))
-        let (isFirst, isToReport) = lockedState.withLock { state in
+        let (isFirst, isToReport, loss) = lockedState.withLock { state in
             let isMissing = error.isNoStore && !state.progress.topics[index].stores.isExpected(at: store, identified: identified)
-            if isMissing, state.progress.topics[index].catchUp.dropGaps(ofMissing: store, at: .now()) { return (false, false) }
+            if isMissing, state.progress.topics[index].catchUp.dropGaps(ofMissing: store, at: .now()) {
+                return (false, false, state.progress.topics[index].catchUp.loss(at: .now()))
+            }
             let isFirst = state.progress.topics[index].catchUp.failed(
                 isTooMuch: error.isTooMuch, store: store, at: .now(), jitter: .random(in: 0...1))
-            return (isFirst, state.progress.topics[index].catchUp.isFailureToReport(store: store))
+            return (
+                isFirst, state.progress.topics[index].catchUp.isFailureToReport, state.progress.topics[index].catchUp.loss(at: .now())
+            )
         }
+        if let loss { configuration.report(loss) }
         if isToReport { configuration.report(.catchUpFailed("\(error)")) }
         logger.log(
             level: isFirst ? .warning : .debug, isFirst ? "store node unavailable; messages may be missing" : "store query failed",

@@ -6,10 +6,10 @@ import Waku
 
 /// Reports gaps, and whether what was missed could be looked up, as an alarm and as a finding.
 final class CatchUpMonitor: Sendable {
-    private enum Obstacle {
-        /// Attempts continue, unless another relay has what was missed.
-        case failing(String, isReported: Bool = false)
-        case cutShort(String)
+    /// Why attempts fail that continue, unless another relay has what was missed.
+    private struct Obstacle {
+        var reason: String
+        var isReported = false
     }
 
     /// A cursor that is older has been waiting for a store.
@@ -27,12 +27,12 @@ final class CatchUpMonitor: Sendable {
     }
 
     func failed(_ reason: String) {
-        obstacle.withLock { $0 = .failing(reason) }
+        obstacle.withLock { $0 = Obstacle(reason: reason, isReported: $0?.isReported ?? false) }
     }
 
+    /// The rest stays missing: a later catch-up does not end the alarm.
     func cutShort(_ reason: String) {
-        obstacle.withLock { $0 = .cutShort(reason) }
-        alarms.raise(.gap, "missed messages were not all looked up: \(reason)")
+        alarms.raise(.catchUpIncomplete, "missed messages were not all looked up: \(reason)")
     }
 
     func caughtUp() {
@@ -43,8 +43,8 @@ final class CatchUpMonitor: Sendable {
     /// Raises the alarm for look-ups that fail, once the messages are not to be had from another relay. Called regularly.
     func check(seenUntil: Timestamp?, at now: Timestamp) {
         let reason = obstacle.withLock { obstacle -> String? in
-            guard case .failing(let reason, isReported: false) = obstacle, isStanding(seenUntil, at: now) else { return nil }
-            obstacle = .failing(reason, isReported: true)
+            guard let reason = obstacle?.reason, obstacle?.isReported == false, isStanding(seenUntil, at: now) else { return nil }
+            obstacle?.isReported = true
             return reason
         }
         if let reason { alarms.raise(.gap, "missed messages can't be looked up: \(reason)") }
@@ -56,11 +56,10 @@ final class CatchUpMonitor: Sendable {
 
     /// - Parameter seenUntil: the oldest cursor of a pubsub topic; nil before there is one.
     func finding(seenUntil: Timestamp?, at now: Timestamp) -> Finding? {
-        switch obstacle.withLock(\.self) {
-        case nil: return nil
-        case .cutShort(let reason): return NodeChecks.catchUp("missed messages were not all looked up: \(reason)")
-        case .failing(let reason, _):
-            return isStanding(seenUntil, at: now) ? NodeChecks.catchUp("missed messages can't be looked up: \(reason)") : nil
+        if let alarm = alarms.all.first(where: { $0.kind == .catchUpIncomplete }), alarm.isActive(at: now) {
+            return NodeChecks.catchUp(alarm.reason)
         }
+        guard let reason = obstacle.withLock(\.self)?.reason, isStanding(seenUntil, at: now) else { return nil }
+        return NodeChecks.catchUp("missed messages can't be looked up: \(reason)")
     }
 }

@@ -30,12 +30,31 @@ struct CatchUpMonitorTests {
         #expect(alarms.isActive(.gap))
     }
 
-    @Test func aStoreThatIsNotReadToTheEndIsAFinding() {
+    @Test func aStoreThatIsNotReadToTheEndIsAFindingWhateverIsCaughtUpLater() {
         let monitor = CatchUpMonitor(alarms: alarms)
         monitor.cutShort("the store repeats a page")
         let reason = "missed messages were not all looked up: the store repeats a page"
-        #expect(alarms.all.map(\.reason) == [reason])
-        #expect(monitor.finding(seenUntil: Self.time, at: Self.time)?.text == reason)
+        for _ in 0..<2 {
+            #expect(alarms.isActive(.catchUpIncomplete) && alarms.all.map(\.reason) == [reason])
+            #expect(monitor.finding(seenUntil: Self.time, at: Self.time)?.text == reason)
+            monitor.caughtUp()
+        }
+        #expect(monitor.finding(seenUntil: Self.time, at: Self.time + .seconds(600)) == nil)
+    }
+
+    @Test func failuresOfATopicAreReportedAgainAfterAnotherCaughtUp() {
+        let monitor = CatchUpMonitor(alarms: alarms)
+        func check() { monitor.check(seenUntil: Self.time - .seconds(31), at: Self.time) }
+        for _ in 0..<2 {
+            monitor.failed("no peer has a store")
+            check()
+        }
+        #expect(alarms.all.map(\.count) == [1])
+        monitor.caughtUp()
+        monitor.failed("no peer has a store")
+        check()
+        #expect(alarms.all.map(\.reason) == ["missed messages can't be looked up: no peer has a store"])
+        #expect(alarms.all.map(\.count) == [2])
     }
 
     @Test func catchingUpAfterARestartIsNoAlarm() {
