@@ -26,8 +26,10 @@ struct MaintenanceTests {
     private struct PruningProtocol: NodeProtocol, ProtocolService {
         static let description = EchoProtocol.description
         let calls: Calls
+        var attack: String?
         var number: ProtocolNumber { Self.description.number }
         var topics: any WakuTopics { EchoProtocol() }
+        var limitReport: LimitReport? { LimitReport(refusals: [], payers: [], attack: attack) }
 
         func makeService(_ node: NodeServices) throws -> any ProtocolService { self }
 
@@ -58,6 +60,25 @@ struct MaintenanceTests {
         try await run
         let hasExpired = calls.hasExpired.load(ordering: .relaxed)
         #expect(!hasExpired)
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test("An attack is logged when it begins")
+    func attack() async throws {
+        let (calls, log, folder) = (Calls(), RecordedLog(), try TemporaryFolder())
+        var configuration = NodeConfiguration(identity: .generate(), dataPath: folder.path)
+        configuration.maintenanceInterval = .milliseconds(1)
+        let node = try NodeService(
+            configuration, protocols: [PruningProtocol(calls: calls, attack: "600 refused")], gorush: [GorushEndpoint(ScriptedGorush())],
+            logger: log.logger
+        ) { _ in FeedRelay() }
+        let services = ServiceGroup(services: [node], logger: Logger(label: "lifecycle") { _ in SwiftLogNoOpLogHandler() })
+        async let run: Void = services.run()
+        // After ten minutes of the attack.
+        try await node.wait { calls.isPruning.load(ordering: .relaxed) }
+        #expect(log.lines.filter { $0.contains("under attack") } == ["warning under attack reason=600 refused"])
+        await services.triggerGracefulShutdown()
+        try await run
         withExtendedLifetime(folder) {}
     }
 

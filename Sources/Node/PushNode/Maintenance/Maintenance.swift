@@ -121,7 +121,7 @@ struct Maintenance: Sendable {
             var attacks = services.compactMap { $0.limitReport?.attack }
             let refused = lastMinute(.connectionRefused)
             if refused >= RefusalLog.attackThreshold { attacks.append("\(refused) connections of peers refused in the last minute") }
-            base.alarms.set(.underAttack, attacks.isEmpty ? nil : attacks.joined(separator: "; "))
+            noteAttack(attacks.isEmpty ? nil : attacks.joined(separator: "; "))
             // For all nodes, one of them.
             if !base.cluster.isMaintainer || minutes < Self.firstRemoval || Task.isCancelled { continue }
             // A step of the clock must not end registrations either.
@@ -180,6 +180,11 @@ struct Maintenance: Sendable {
             base.logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
         }
         for service in services where !Task.isCancelled { await service.prune(retention) }
+    }
+
+    private func noteAttack(_ reason: String?) {
+        if let reason, !base.alarms.isActive(.underAttack) { base.logger.warning("under attack", metadata: ["reason": "\(reason)"]) }
+        base.alarms.set(.underAttack, reason)
     }
 
     private func noteDisplaced(_ count: Int) {
