@@ -108,7 +108,8 @@ package struct Alarm: Hashable, Sendable {
     package fileprivate(set) var ended: Timestamp?
 
     package func isActive(at now: Timestamp) -> Bool {
-        ended == nil && kind.expiry.map { now.since(last) < $0 } ?? true
+        // It may have been raised while the clock was ahead.
+        ended == nil && kind.expiry.map { max(now.since(last), last.since(now)) < $0 } ?? true
     }
 }
 

@@ -33,6 +33,16 @@ struct AlarmLogTests {
         #expect(log.alarms.count == 2)
     }
 
+    @Test("An alarm that was raised while the clock was ahead ends when the clock is right; a small step changes nothing")
+    func clockAhead() {
+        let log = Book()
+        _ = log.raise(.gap, "", at: start + .seconds(86_400))
+        #expect(log.isActive(.gap, at: start + .seconds(86_399)))
+        #expect(!log.isActive(.gap, at: start))
+        #expect(log.raise(.gap, "", at: start))
+        #expect(log.isActive(.gap, at: start))
+    }
+
     @Test("An active alarm gets another reason, which does not extend it; one that has ended keeps its own")
     func explained() {
         let log = Book()
