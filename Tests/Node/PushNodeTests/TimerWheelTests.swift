@@ -27,6 +27,21 @@ import Testing
         #expect(taken == added && wheel.isEmpty)
     }
 
+    /// On a busy machine, answers are added faster than due ones are released.
+    @Test func elementsThatAreAddedWhileTheWheelLagsAreNotEarly() {
+        var wheel = TimerWheel<Int>(width: .milliseconds(10), horizon: .milliseconds(100))
+        wheel.add(1, due: .milliseconds(50), at: .zero)
+        for number in 2...4 {
+            let now = Duration.milliseconds(number * 100)
+            wheel.add(number, due: now + .milliseconds(95), at: now)
+        }
+        #expect(wheel.count == 4)
+        #expect(wheel.take(at: .milliseconds(400)) == [1, 2, 3])
+        #expect(wheel.take(at: .milliseconds(490)).isEmpty)
+        #expect(wheel.take(at: .milliseconds(500)) == [4])
+        #expect(wheel.isEmpty)
+    }
+
     @Test func elementsBeyondTheHorizonAreTakenAtTheHorizon() {
         var wheel = TimerWheel<Int>(width: .milliseconds(10), horizon: .milliseconds(100))
         wheel.add(1, due: .seconds(60), at: .zero)

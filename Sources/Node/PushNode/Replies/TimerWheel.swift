@@ -6,8 +6,10 @@
 struct TimerWheel<Element: Sendable>: Sendable {
     let width: Duration
     private var slots: [[Element]]
-    /// Slots up to this one were taken.
+    /// Slots up to this one are empty.
     private var current = 0
+    /// Elements whose slots have passed since the last ``take(at:)``.
+    private var passed: [Element] = []
     private(set) var count = 0
 
     /// - Parameter horizon: maximum time from adding an element until it is due. An element that is due later is taken after that time.
@@ -19,8 +21,8 @@ struct TimerWheel<Element: Sendable>: Sendable {
     var isEmpty: Bool { count == 0 }
 
     mutating func add(_ element: Element, due: Duration, at now: Duration) {
-        // Passed slots are empty, so an empty wheel may skip them.
-        if isEmpty { current = max(current, Int(now / width)) }
+        // A place is that of one slot only, among those after the current one.
+        advance(to: now)
         let slot = min(max(slot(of: due), current + 1), current + slots.count)
         slots[slot % slots.count].append(element)
         count += 1
@@ -28,18 +30,22 @@ struct TimerWheel<Element: Sendable>: Sendable {
 
     /// Takes all elements that are due, in the order of their slots.
     mutating func take(at now: Duration) -> [Element] {
+        advance(to: now)
+        count -= passed.count
+        defer { passed = [] }
+        return passed
+    }
+
+    private mutating func advance(to now: Duration) {
         // Slots whose end has passed.
         let last = Int(now / width)
-        var due: [Element] = []
-        while current < last, !isEmpty {
+        while current < last, count > passed.count {
             current += 1
             let place = current % slots.count
-            count -= slots[place].count
-            due += slots[place]
+            passed += slots[place]
             slots[place] = []
         }
         current = max(current, last)
-        return due
     }
 
     /// The first slot that ends at or after a time.
