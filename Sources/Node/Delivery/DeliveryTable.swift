@@ -64,8 +64,8 @@ struct DeliveryTable {
     private var ids: [DeliveryID: Int64] = [:]
     /// The devices with queued deliveries.
     private var devices: [DeviceID: Device] = [:]
-    /// For each device that has moved to another endpoint while deliveries wait at the former one or are in flight there: that endpoint.
-    private var formerEndpoints: [DeviceID: Int] = [:]
+    /// For each device that has moved to another endpoint while deliveries wait at former ones or are in flight there: those endpoints.
+    private var formerEndpoints: [DeviceID: [Int]] = [:]
     /// The times of the requests that enqueued deliveries since this process started.
     private var times: [Int64: MessageTimes] = [:]
     /// Deliveries that were just added to the outbox and will probably be posted next; they are read again only if their device has changed.
@@ -154,27 +154,34 @@ struct DeliveryTable {
             endpoints[endpoint].referenceCount += 1
             if let former {
                 endpoints[former].referenceCount -= 1
-                formerEndpoints[device] = former
+                formerEndpoints[device] = (formerEndpoints[device] ?? []).filter { $0 != endpoint } + [former]
             }
         }
         moveFromFormer(device, arrival.recipient, now: now)
         return endpoint
     }
 
-    /// Moves what a device has waiting at its former endpoint, which may be paused for long, before its later deliveries. Many are moved in parts, as
-    /// those before are posted: a device may have thousands, and move often.
+    /// Moves what a device has waiting at former endpoints, which may be paused for long, before its later deliveries. Many are moved in parts, the
+    /// oldest first, as those before are posted: a device may have thousands, and move often.
     private mutating func moveFromFormer(_ device: DeviceID, _ recipient: PushRecipient? = nil, now: Timestamp) {
-        guard let former = formerEndpoints[device], let endpoint = devices[device]?.endpoint else { return }
+        guard var former = formerEndpoints[device], let endpoint = devices[device]?.endpoint else { return }
         let isKnown = recipient.map { known.contains($0) } ?? false
-        for (id, expires) in endpoints[former].queue.takeWaiting(of: device, limit: Self.moveLimit) {
-            deliveries[id]?.endpoint = endpoint
-            endpoints[former].referenceCount -= 1
-            endpoints[endpoint].referenceCount += 1
-            endpoints[endpoint].queue.add(
-                id, device: device, recipient: recipient, isKnown: isKnown, expires: expires, isAwaited: false, now: now)
+        var room = Self.moveLimit
+        let oldest = former.map { ($0, endpoints[$0].queue.oldestWaiting(of: device) ?? .max) }.sorted { $0.1 < $1.1 }
+        for (index, _) in oldest {
+            let moved = endpoints[index].queue.takeWaiting(of: device, limit: room)
+            room -= moved.count
+            for (id, expires) in moved {
+                deliveries[id]?.endpoint = endpoint
+                endpoints[index].referenceCount -= 1
+                endpoints[endpoint].referenceCount += 1
+                endpoints[endpoint].queue.add(
+                    id, device: device, recipient: recipient, isKnown: isKnown, expires: expires, isAwaited: false, now: now)
+            }
+            changed(index)
         }
-        if endpoints[former].queue.lines[device] == nil { formerEndpoints[device] = nil }
-        changed(former)
+        former.removeAll { endpoints[$0].queue.lines[device] == nil }
+        formerEndpoints[device] = former.isEmpty ? nil : former
         changed(endpoint)
     }
 

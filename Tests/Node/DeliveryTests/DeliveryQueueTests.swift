@@ -709,4 +709,46 @@ struct DeliveryQueueTests {
         #expect(Set(batches(queue.actions(now: start)).flatMap(\.deliveries)) == [1, 3])
         #expect(queue.hasten(nil, now: start).isEmpty)
     }
+
+    // MARK: Lines
+
+    /// The ids in the line of a device, from the first on.
+    private func line(of device: Int64, in queue: DeliveryQueue) -> [Int64] {
+        var ids: [Int64] = []
+        var next = queue.lines[DeviceID(ProtocolNumber(rawValue: 1), row: device)]?.first
+        while let id = next {
+            ids.append(id)
+            next = queue.deliveries[id]?.next
+        }
+        return ids
+    }
+
+    @Test("A line is sorted, in whatever order its deliveries come and go", arguments: UInt64(1)...20)
+    func sortedLines(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var queue = queue([])
+        var ids: Set<Int64> = []
+        for _ in 0..<400 {
+            if let id = ids.randomElement(using: &generator), Int.random(in: 1...3, using: &generator) == 1 {
+                queue.remove(id)
+                ids.remove(id)
+            } else {
+                let id = Int64.random(in: 1...200, using: &generator)
+                queue.add(id, device: 1, expires: late, now: start)
+                ids.insert(id)
+            }
+            #expect(line(of: 1, in: queue) == ids.sorted())
+            #expect(queue.fresh.first?.id == ids.min())
+        }
+    }
+
+    /// Searched from the end, each of these took as many steps as later ones wait: 2,000 million in all, which take minutes.
+    @Test("Thousands of deliveries join a line before thousands of others, each in a few steps", .timeLimit(.minutes(1)))
+    func manyEarlierDeliveries() {
+        var queue = queue([])
+        let ids = Array(1...100_000 as ClosedRange<Int64>)
+        for id in ids[..<10_000] + ids[55_000...] { queue.add(id, device: 1, expires: late, now: start) }
+        for id in ids[10_000..<55_000] { queue.add(id, device: 1, expires: late, now: start) }
+        #expect(line(of: 1, in: queue) == ids)
+    }
 }

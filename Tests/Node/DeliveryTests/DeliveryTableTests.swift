@@ -183,6 +183,24 @@ struct DeliveryTableTests {
         #expect(posted == Array(1...251))
     }
 
+    @Test("What waits at several former endpoints of a device is moved, the oldest first")
+    mutating func movedTwice() {
+        table = DeliveryTable([DeliveryQueue(), DeliveryQueue(), DeliveryQueue()])
+        for id in 1...250 { add(Int64(id), to: .gorush(0), at: 1) }
+        #expect(post(Self.pause, by: 0, at: 1) == [1])
+        add(251, to: .gorush(1), at: 2)
+        #expect(post(Self.pause, by: 1, at: 2) == [1])
+        add(252, to: .gorush(2), at: 2)
+        #expect(table.endpoints.map(\.queue.count) == [50, 101, 101, 0])
+        var posted: [Int64] = []
+        while posted.count < 252 {
+            let ids = post(.accepted, by: 2, at: 2)
+            guard !ids.isEmpty else { break }
+            posted += ids
+        }
+        #expect(posted == Array(1...252))
+    }
+
     @Test("A push service is forgotten when its last device has moved, and a place that a device needs is kept")
     mutating func movedFromService() throws {
         table = DeliveryTable([DeliveryQueue()])

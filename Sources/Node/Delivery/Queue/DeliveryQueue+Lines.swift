@@ -6,22 +6,40 @@ extension DeliveryQueue {
     mutating func joinLine(_ id: Int64, of device: DeviceID, _ recipient: PushRecipient, isKnown: Bool) {
         var line = lines[device] ?? Line(recipient: recipient)
         if line.count == 0 { line.recipient = recipient }
-        var previous = line.last
-        while let before = previous, before > id, let delivery = deliveries[before] {
-            if before == line.first {
-                guard delivery.failureCount == 0, fresh.remove(before) || backlog.remove(before) else { break }
-                deliveries[before]?.place = .held
-            }
-            previous = delivery.previous
-        }
+        let previous = predecessor(of: id, in: line, of: device)
         let next = previous.map { deliveries[$0]?.next } ?? line.first
         deliveries[id]?.previous = previous
         deliveries[id]?.next = next
         if let previous { deliveries[previous]?.next = id } else { line.first = id }
-        if let next { deliveries[next]?.previous = id } else { line.last = id }
+        if let next {
+            deliveries[next]?.previous = id
+            line.lastInserted = id
+        } else {
+            line.last = id
+        }
         line.count += 1
         expiring.joined(device, of: line.recipient, isKnown: isKnown)
         lines[device] = line
+    }
+
+    /// The neighbor before the place of a new delivery in a line. nil for the first place: then the release of the present first is undone.
+    ///
+    /// Deliveries that a device brings along from another endpoint come in order, and the place of each is mostly behind the one before. It is searched
+    /// from there, or else from the beginning, and from the end at the same time.
+    private mutating func predecessor(of id: Int64, in line: Line, of device: DeviceID) -> Int64? {
+        guard var later = line.last, later > id, let first = line.first else { return line.last }
+        var earlier = first
+        if let last = line.lastInserted, last < id, deliveries[last]?.device == device {
+            earlier = last
+        } else if first > id, deliveries[first]?.failureCount == 0, fresh.remove(first) || backlog.remove(first) {
+            deliveries[first]?.place = .held
+            return nil
+        }
+        while let next = deliveries[earlier]?.next, next < id, let previous = deliveries[later]?.previous {
+            guard previous > id else { return previous }
+            (earlier, later) = (next, previous)
+        }
+        return earlier
     }
 
     mutating func leaveLine(_ id: Int64, _ delivery: Delivery) {

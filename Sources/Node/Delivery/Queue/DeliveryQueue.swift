@@ -65,6 +65,8 @@ package struct DeliveryQueue: Sendable {
         var recipient: PushRecipient
         var first: Int64?
         var last: Int64?
+        /// The last delivery that was inserted before others; it may have left the line since.
+        var lastInserted: Int64?
         var count = 0
         /// Whether a delivery of the line is in flight; that delivery may have been removed since.
         var isPosting = false
