@@ -7,14 +7,17 @@ package import Core
 /// are
 ///
 /// - at least ten owners of failed tokens, and
-/// - failures of more than a fifth of the posted tokens, either in the hour or in their batch.
+/// - failures of more than a fifth of the devices that were posted to, either in the hour or in their batch.
 ///
-/// In an hour, a mistake can thus cost at most the tokens that are removed before those of a tenth owner fail for the same reason.
+/// Devices are counted, not notifications: a token fails once before it is removed, however many notifications its device got before. In an hour, a
+/// mistake can thus cost at most the tokens that are removed before those of a tenth owner fail for the same reason, or a fifth of the devices that were
+/// posted to, whichever is more.
 ///
-/// Clients choose the topics, so only a hundred are counted separately and the others together. Topics without posts for an hour are forgotten.
+/// Clients choose the topics, so only a hundred are counted separately and the others together. Topics without posts for an hour are forgotten. Of many
+/// devices a sample is counted: see ``Sample``.
 package struct FailureGuard: Sendable {
     package struct Configuration: Sendable {
-        /// The counted time, in ``slotCount`` slots; the oldest slot is dropped as a whole. It is long because a hook reports failures singly, and a
+        /// The counted time, in ``slotCount`` slots. Devices are forgotten when a slot begins. It is long because a hook reports failures singly, and a
         /// small node posts few notifications.
         package var window: Duration = .seconds(3600)
         package let slotCount = 12
@@ -22,10 +25,12 @@ package struct FailureGuard: Sendable {
         /// of a batch of one. Owners are counted, not tokens, because a mistake of the operator concerns all owners, and one can register many dead
         /// tokens.
         package let minimumOwnerCount = 10
-        /// The share of posted tokens above which failures are ignored. That of uninstalled apps stays at a few percent, because each token is
+        /// The share of devices posted to above which failures are ignored. That of uninstalled apps stays at a few percent, because each token is
         /// removed at its first failure.
         package let failureShare = 0.2
         package var scopeLimit = 100
+        /// The maximum number of devices counted in a scope. In a sample of half as many, a share of 20 % is found to within 4 %.
+        package let sampleLimit = 1024
 
         package init() {}
     }
@@ -59,11 +64,13 @@ package struct FailureGuard: Sendable {
     /// A failure of one token.
     package struct Failure: Sendable {
         fileprivate let kind: Kind
+        fileprivate let device: DeviceID
         /// A hash of whoever registered the token.
         fileprivate let owner: Int
 
-        package init(credentialScope: CredentialScope, reason: FailureReason, owner: Int) {
+        package init(credentialScope: CredentialScope, reason: FailureReason, device: DeviceID, owner: Int) {
             kind = Kind(credentialScope: credentialScope, reason: reason)
+            self.device = device
             self.owner = owner
         }
     }
@@ -74,104 +81,115 @@ package struct FailureGuard: Sendable {
         let reason: FailureReason
     }
 
-    private struct Failures {
-        var count = 0
-        /// At most ``Configuration/minimumOwnerCount``.
-        var owners: Set<Int> = []
+    /// The devices of a scope in the last hour. If they are too many, a half is left out, then three quarters, and so on: by their hashes, so that the
+    /// share of failed devices stays the same.
+    private struct Sample {
+        /// The devices whose hashes end in so many zeros are counted.
+        private var level = 0
+        /// The latest slot.
+        private(set) var slot = Int64.min
+        /// The slot of the last post to each device, by the hashes of the devices.
+        private(set) var posted: [Int: Int64] = [:]
+        /// The slot and owner of the last failure of each device.
+        private(set) var failed: [FailureReason: [Int: (slot: Int64, owner: Int)]] = [:]
 
-        mutating func add(_ failure: Failure, ownerLimit: Int) {
-            count += 1
-            if owners.count < ownerLimit { owners.insert(failure.owner) }
+        private var count: Int { failed.values.reduce(posted.count) { $0 + $1.count } }
+
+        private func includes(_ hash: Int) -> Bool { hash.trailingZeroBitCount >= level }
+
+        /// Begins a slot and forgets devices. After the clock was set back, devices are counted in the latest slot.
+        mutating func advance(to slot: Int64, _ configuration: Configuration) {
+            guard slot > self.slot else { return }
+            self.slot = slot
+            let oldest = slot - Int64(configuration.slotCount)
+            posted = posted.filter { $0.value > oldest }
+            failed = failed.mapValues { $0.filter { $0.value.slot > oldest } }.filter { !$0.value.isEmpty }
+            var count = count
+            while level > 0, count < configuration.sampleLimit / 4 {
+                level -= 1
+                count *= 2
+            }
         }
 
-        mutating func add(_ other: Failures) {
-            count += other.count
-            owners.formUnion(other.owners)
+        mutating func addPosts(to devices: [DeviceID], limit: Int) {
+            for device in devices where includes(device.hashValue) { posted[device.hashValue] = slot }
+            reduce(to: limit)
         }
-    }
 
-    private struct Tally {
-        var posted = 0
-        var failed: [FailureReason: Failures] = [:]
-    }
+        mutating func add(_ failure: Failure, limit: Int) {
+            let hash = failure.device.hashValue
+            guard includes(hash) else { return }
+            failed[failure.kind.reason, default: [:]][hash] = (slot, failure.owner)
+            reduce(to: limit)
+        }
 
-    private struct Slot {
-        let number: Int64
-        var tally = Tally()
+        private mutating func reduce(to limit: Int) {
+            while count > limit {
+                level += 1
+                posted = posted.filter { includes($0.key) }
+                failed = failed.mapValues { $0.filter { includes($0.key) } }
+            }
+        }
     }
 
     private let configuration: Configuration
-    /// The slots of each credentialScope, oldest first.
-    private var slots: [CredentialScope: [Slot]] = [:]
+    private var samples: [CredentialScope: Sample] = [:]
 
     package init(configuration: Configuration = Configuration()) {
         self.configuration = configuration
     }
 
-    /// Counts tokens that gorush accepted.
-    package mutating func posted(_ counts: [CredentialScope: Int], at now: Timestamp) {
-        for (credentialScope, count) in counts { change(credentialScope, now) { $0.posted += count } }
+    /// Counts devices whose notifications gorush accepted.
+    package mutating func posted(_ devices: [CredentialScope: [DeviceID]], at now: Timestamp) {
+        let limit = configuration.sampleLimit
+        for (credentialScope, devices) in devices { change(credentialScope, now) { $0.addPosts(to: devices, limit: limit) } }
     }
 
     /// Counts failures and returns for each whether it counts against its token.
     ///
     /// - Parameters:
     ///   - failures: all failures of a batch, or all that a hook reported together.
-    ///   - batch: the number of tokens posted in their batch, already counted by ``posted(_:at:)``; empty when a hook reported them.
-    package mutating func judge(_ failures: [Failure], of batch: [CredentialScope: Int] = [:], at now: Timestamp) -> [Bool] {
-        let ownerLimit = configuration.minimumOwnerCount
-        var alike: [Kind: Failures] = [:]
-        for failure in failures {
-            alike[failure.kind, default: Failures()].add(failure, ownerLimit: ownerLimit)
-            change(failure.kind.credentialScope, now) {
-                $0.failed[failure.kind.reason, default: Failures()].add(failure, ownerLimit: ownerLimit)
+    ///   - batch: the devices that their batch was posted to, already counted by ``posted(_:at:)``; empty when a hook reported them.
+    package mutating func judge(_ failures: [Failure], of batch: [CredentialScope: [DeviceID]] = [:], at now: Timestamp) -> [Bool] {
+        let limit = configuration.sampleLimit
+        let alike = Dictionary(grouping: failures, by: \.kind)
+        for (kind, failures) in alike {
+            change(kind.credentialScope, now) { sample in
+                for failure in failures { sample.add(failure, limit: limit) }
             }
         }
         let isHeldOff = alike.map { kind, failures in
-            let lately = tally(of: kind.credentialScope, now)
+            let sample = samples[kind.credentialScope] ?? samples[kind.credentialScope.rest] ?? Sample()
             return (
                 kind,
-                isTooMany(lately.failed[kind.reason, default: Failures()], of: lately.posted)
-                    || batch[kind.credentialScope].map { isTooMany(failures, of: $0) } ?? false
+                isTooMany((sample.failed[kind.reason] ?? [:]).values.lazy.map { $0.owner }, of: sample.posted.count)
+                    || batch[kind.credentialScope].map { isTooMany(failures.lazy.map(\.owner), of: $0.count) } ?? false
             )
         }
         let verdicts = Dictionary(uniqueKeysWithValues: isHeldOff)
         return failures.map { verdicts[$0.kind] == false }
     }
 
-    private func isTooMany(_ failed: Failures, of posted: Int) -> Bool {
-        failed.owners.count >= configuration.minimumOwnerCount && Double(failed.count) > configuration.failureShare * Double(posted)
-    }
-
-    private func number(at now: Timestamp) -> Int64 {
-        now.rawValue / max(1, configuration.window.nanoseconds / Int64(max(1, configuration.slotCount)))
-    }
-
-    private func tally(of credentialScope: CredentialScope, _ now: Timestamp) -> Tally {
-        let oldest = number(at: now) - Int64(configuration.slotCount)
-        var sum = Tally()
-        for slot in slots[credentialScope] ?? slots[credentialScope.rest] ?? [] where slot.number > oldest {
-            sum.posted += slot.tally.posted
-            for (reason, failures) in slot.tally.failed { sum.failed[reason, default: Failures()].add(failures) }
+    /// - Parameter owners: of each failed device.
+    private func isTooMany(_ owners: some Collection<Int>, of posted: Int) -> Bool {
+        guard Double(owners.count) > configuration.failureShare * Double(posted) else { return false }
+        var different: Set<Int> = []
+        return owners.contains { owner in
+            different.insert(owner)
+            return different.count >= configuration.minimumOwnerCount
         }
-        return sum
     }
 
-    private mutating func change(_ credentialScope: CredentialScope, _ now: Timestamp, _ change: (inout Tally) -> Void) {
-        let number = number(at: now)
-        let oldest = number - Int64(configuration.slotCount)
+    private mutating func change(_ credentialScope: CredentialScope, _ now: Timestamp, _ change: (inout Sample) -> Void) {
+        let slot = now.rawValue / max(1, configuration.window.nanoseconds / Int64(max(1, configuration.slotCount)))
         var credentialScope = credentialScope
-        if slots[credentialScope] == nil, slots.count >= configuration.scopeLimit {
-            slots = slots.filter { $0.value.last.map { $0.number > oldest } ?? false }
-            if slots.count >= configuration.scopeLimit { credentialScope = credentialScope.rest }
+        if samples[credentialScope] == nil, samples.count >= configuration.scopeLimit {
+            samples = samples.filter { $0.value.slot > slot - Int64(configuration.slotCount) }
+            if samples.count >= configuration.scopeLimit { credentialScope = credentialScope.rest }
         }
-        var own = slots[credentialScope] ?? []
-        // After the clock was set back, counts go to the latest slot.
-        if own.last.map({ $0.number < number }) ?? true {
-            own.removeAll { $0.number <= oldest }
-            own.append(Slot(number: number))
-        }
-        change(&own[own.count - 1].tally)
-        slots[credentialScope] = own
+        var sample = samples.removeValue(forKey: credentialScope) ?? Sample()
+        sample.advance(to: slot, configuration)
+        change(&sample)
+        samples[credentialScope] = sample
     }
 }

@@ -183,12 +183,11 @@ package final class Feedback: Sendable {
     ///   - deliveries: the accepted deliveries of their batch; nil when the hook reported the failures.
     func judge(_ failures: [TokenFailure], of deliveries: [QueuedDelivery]?, at now: Timestamp) async -> [TokenFailure] {
         let owners = await findOwners(of: failures)
-        var posted: [FailureGuard.CredentialScope: Int] = [:]
-        for delivery in deliveries ?? [] { posted[delivery.credentialScope, default: 0] += 1 }
+        let posted = Dictionary(grouping: deliveries ?? [], by: \.credentialScope).mapValues { $0.map(\.waiting.device) }
         let found = failures.map { failure in
             let device = failure.posted.device
             return FailureGuard.Failure(
-                credentialScope: failure.credentialScope, reason: failure.reason,
+                credentialScope: failure.credentialScope, reason: failure.reason, device: device,
                 owner: owners[device]?.keyHash.hashValue ?? device.hashValue)
         }
         let counts = state.withLock { state in
