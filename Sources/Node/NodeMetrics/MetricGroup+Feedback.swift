@@ -3,8 +3,8 @@ extension MetricGroup {
     package static let feedback = MetricGroup(
         metrics: [.tokenFailures, .tokenFailuresSetAside, .registrationsRemoved, .feedback],
         counters: [
-            .tokenDead, .tokenFailureUnmatched, .tokenDoubtful, .tokenFailedOtherwise, .tokenOperatorsMistake, .tokenHeldOff,
-            .tokenFailureStale, .tokenFailureRepeated, .tokenRemoved, .tokenDisabled, .tokenFailureLost, .feedbackReceived,
+            .tokenDead, .tokenFailureUnmatched, .tokenDoubtful, .tokenFailedOtherwise, .tokenOperatorsMistake, .messageFailed,
+            .tokenHeldOff, .tokenFailureStale, .tokenFailureRepeated, .tokenRemoved, .tokenDisabled, .tokenFailureLost, .feedbackReceived,
             .feedbackMalformed, .feedbackForbidden, .feedbackShed,
         ])
 }
@@ -32,6 +32,8 @@ extension Counter {
         "token failure that says nothing of the token", .tokenFailures, TokenFailureLabel.other)
     package static let tokenOperatorsMistake = Counter(
         "token failure by the operator's mistake", .tokenFailures, TokenFailureLabel.operatorsMistake)
+    package static let messageFailed = Counter(
+        "notification that the push service does not accept, such as one that is too long", .tokenFailures, TokenFailureLabel.message)
     package static let tokenHeldOff = Counter("token failure held off: too many fail alike", .tokenFailuresSetAside, SetAsideLabel.heldOff)
     package static let tokenFailureStale = Counter(
         "token failure of a registration that is gone or newer", .tokenFailuresSetAside, SetAsideLabel.stale)
@@ -50,6 +52,8 @@ package enum TokenFailureLabel: String, MetricLabel {
     package static let labelName = "verdict"
     case dead, doubtful
     case operatorsMistake = "operators_mistake"
+    /// The notification itself was not accepted, as when it is too long: not a failure of the push service.
+    case message
     case other
 }
 

@@ -14,6 +14,7 @@ private func reason(_ verdict: TokenVerdict) -> FailureReason {
     case .dead: .unregistered
     case .doubtful: .badDeviceToken
     case .operatorsMistake: .credentials
+    case .message: .message
     case .other: .other
     }
 }

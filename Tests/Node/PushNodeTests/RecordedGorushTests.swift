@@ -107,6 +107,19 @@ struct RecordedGorushTests {
         }
     }
 
+    @Test(
+        "A notification that is too long is lost, and not counted as a failure of the push service",
+        arguments: [(Platform.apn, "PayloadTooLarge"), (.firebase, "Android message is too big")])
+    func longMessages(platform: Platform, error: String) async throws {
+        try await withNode(platform, error) { [bob] node async throws in
+            try await node.wait { node.count(.messageFailed) == 1 }
+            #expect(node.count(.tokenFailedOtherwise) + node.count(.tokenDoubtful) + node.count(.tokenDead) == 0)
+            #expect(try await node.notify(bob) == nil)
+            let lost = await node.node.observation.statusSource.status([]).losses
+            #expect(lost.map(\.name) == [Counter.messageFailed.name])
+        }
+    }
+
     /// A port without a listener, until one starts.
     private final class AbsentGorush: NotificationPosting {
         var certificateEnd: Int? { nil }

@@ -205,6 +205,9 @@ package final class Feedback: Sendable {
             case .other:
                 counters.add(.tokenFailedOtherwise)
                 return nil
+            case .message:
+                counters.add(.messageFailed)
+                return nil
             case .operatorsMistake:
                 counters.add(.tokenOperatorsMistake)
                 alarm(

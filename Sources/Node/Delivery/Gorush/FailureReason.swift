@@ -11,13 +11,13 @@ package enum FailureReason: String, Sendable, CaseIterable {
     case deviceTokenNotForTopic = "DeviceTokenNotForTopic"
     case badTopic = "BadTopic"
     case topicDisallowed = "TopicDisallowed"
-    // Firebase, from texts in ``FirebaseErrorText``.
+    // Firebase, from texts in ``FirebaseErrorText``; some also of APNs.
     case entityNotFound = "Requested entity was not found."
     case notRegistered = "NotRegistered"
     case invalidRegistration = "InvalidRegistration"
     case invalidArgument = "invalid argument"
     case senderIDMismatch = "SenderId mismatch"
-    /// A part of the message other than the token was not accepted.
+    /// A part of the message other than the token was not accepted, as when it is too long.
     case message = "message refused"
     /// The push service is overloaded, failing or unreachable.
     case transient = "transient"
@@ -51,9 +51,10 @@ package enum FailureReason: String, Sendable, CaseIterable {
         case "DeviceTokenNotForTopic": .deviceTokenNotForTopic
         case "BadTopic": .badTopic
         case "TopicDisallowed": .topicDisallowed
-        case "BadCertificate", "BadCertificateEnvironment", "ExpiredProviderToken", "Forbidden", "InvalidProviderToken",
-            "MissingProviderToken", "TooManyProviderTokenUpdates":
+        case "BadCertificate", "BadCertificateEnvironment", "BadEnvironmentKeyIdInToken", "ExpiredProviderToken", "Forbidden",
+            "InvalidProviderToken", "MissingProviderToken", "TooManyProviderTokenUpdates", "UnrelatedKeyIdInToken":
             .credentials
+        case "PayloadTooLarge": .message
         default: .other
         }
     }
@@ -65,7 +66,8 @@ package enum FailureReason: String, Sendable, CaseIterable {
             .senderIDMismatch:
             .doubtful
         case .credentials: .operatorsMistake
-        case .message, .transient, .queueFull, .other: .other
+        case .message: .message
+        case .transient, .queueFull, .other: .other
         }
     }
 }

@@ -72,6 +72,7 @@ struct FirebaseErrorText: Sendable {
         + rows(.beginning, .transient, "429 error: ", "500 error: ", "502 error: ", "503 error: ", "504 error: ")
         // The server's messages, as passed on by firebase-admin-go 4.
         + rows(.whole, .entityNotFound, "Requested entity was not found.")
+        + rows(.whole, .message, "Android message is too big")
         + rows(.beginning, .senderIDMismatch, "SenderId mismatch")
         + rows(.anywhere, .senderIDMismatch, "SENDER_ID_MISMATCH")
         + rows(

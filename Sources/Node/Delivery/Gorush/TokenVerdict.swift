@@ -8,6 +8,8 @@ package enum TokenVerdict: String, Sendable, CaseIterable {
     case doubtful
     /// No evidence about the token: gorush can't use the push service until the operator corrects its configuration.
     case operatorsMistake
+    /// No evidence about the token: another part of the notification was not accepted, such as a text that is too long. Senders choose the texts.
+    case message
     /// No evidence about the token, for instance because the push service is failing.
     case other
 

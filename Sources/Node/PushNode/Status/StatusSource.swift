@@ -147,6 +147,7 @@ extension StatusSource {
 extension Counter {
     fileprivate static let givenUp: [Counter] = [
         .notificationRefused, .notificationExpired, .notificationEvicted, .notificationUnreadable, .notificationUnroutable,
-        .notificationUncounted, .notificationNotWebPushed, .tokenFailedOtherwise, .tokenOperatorsMistake,
+        .notificationUncounted, .notificationNotWebPushed, .tokenFailedOtherwise, .messageFailed,
+        .tokenOperatorsMistake,
     ]
 }

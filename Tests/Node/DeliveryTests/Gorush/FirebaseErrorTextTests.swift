@@ -15,8 +15,8 @@ struct FirebaseErrorTextTests {
             ("Unavailable", .other), ("InternalServerError", .other),
             // appleboy/go-fcm below 1.0: response.go.
             ("unregistered device", .dead), ("invalid registration token", .doubtful), ("mismatched sender id", .doubtful),
-            ("missing registration token", .doubtful), ("invalid package name", .other), ("message is too big", .other),
-            ("invalid data key", .other), ("invalid time to live", .other), ("timeout", .other), ("internal server error", .other),
+            ("missing registration token", .doubtful), ("invalid package name", .message), ("message is too big", .message),
+            ("invalid data key", .message), ("invalid time to live", .message), ("timeout", .other), ("internal server error", .other),
             ("device message rate exceeded", .other), ("topics message rate exceeded", .other), ("unknown error type", .other),
             ("check that the provided parameters have the right name and type", .doubtful),
             ("invalid APNs credentials", .operatorsMistake),
@@ -28,7 +28,7 @@ struct FirebaseErrorTextTests {
             ("Requested entity was not found.", .dead), ("SenderId mismatch", .doubtful),
             ("The registration token is not a valid FCM registration token", .doubtful),
             ("Request contains an invalid argument.", .doubtful), ("Recipient of the message is not set.", .doubtful),
-            ("Auth error from APNS or Web Push Service", .operatorsMistake),
+            ("Android message is too big", .message), ("Auth error from APNS or Web Push Service", .operatorsMistake),
             ("Request is missing required authentication credential. Expected OAuth 2 access token.", .operatorsMistake),
             ("Permission 'cloudmessaging.messages.create' denied on resource '//x' (or it may not exist).", .operatorsMistake),
             (
@@ -73,7 +73,9 @@ struct FirebaseErrorTextTests {
     @Test func theArticleHasEachText() throws {
         let file = Repository.file("Sources/Node/PushNode/PushNode.docc/Deliveries.md")
         let lines = try String(contentsOf: file, encoding: .utf8).lowercased().split(separator: "\n")
-        let names: [TokenVerdict: String] = [.dead: "dead", .doubtful: "doubtful", .operatorsMistake: "operator", .other: "none"]
+        let names: [TokenVerdict: String] = [
+            .dead: "dead", .doubtful: "doubtful", .operatorsMistake: "operator", .message: "none: the message", .other: "none",
+        ]
         for row in FirebaseErrorText.table {
             let name = try #require(names[row.reason.verdict])
             let rows = lines.filter { $0.hasPrefix("| \(name)") }

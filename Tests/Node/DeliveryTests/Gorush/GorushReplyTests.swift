@@ -67,6 +67,8 @@ struct GorushReplyTests {
             (.firebase, "The registration token is not a valid FCM registration token", .doubtful),
             (.firebase, "InvalidRegistration", .doubtful), (.firebase, "SenderId mismatch", .doubtful),
             (.apn, "TopicDisallowed", .doubtful), (.apn, "InvalidProviderToken", .operatorsMistake),
+            (.apn, "BadEnvironmentKeyIdInToken", .operatorsMistake), (.apn, "UnrelatedKeyIdInToken", .operatorsMistake),
+            (.apn, "PayloadTooLarge", .message), (.firebase, "PayloadTooLarge", .other),
             (.firebase, "Request had invalid authentication credentials.", .operatorsMistake), (.apn, "max capacity reached", .other),
             (nil, "Unregistered", .other),
             (.apn, "", .other),
