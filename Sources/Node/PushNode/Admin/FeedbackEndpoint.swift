@@ -10,7 +10,7 @@ import WakuCrypto
 ///
 /// | status | when |
 /// |---|---|
-/// | 204 | accepted, and processed later |
+/// | 200 | accepted, and processed later: gorush logs any other status as an error |
 /// | 400 | not a failure as JSON |
 /// | 401 | no secret |
 /// | 403 | wrong secret |
@@ -49,7 +49,7 @@ struct FeedbackEndpoint: Sendable {
             return .serviceUnavailable
         }
         counters.add(.feedbackReceived)
-        return .noContent
+        return .ok
     }
 
     private static func secret(in headers: HTTPFields) -> FeedbackSecret? {
