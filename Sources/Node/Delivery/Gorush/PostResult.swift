@@ -1,3 +1,5 @@
+import Core
+
 /// The result of a post.
 package struct PostResult: Sendable {
     /// A token that gorush failed to deliver to.
@@ -23,6 +25,8 @@ package struct PostResult: Sendable {
     package let postedTokenCount: Int
     /// The number of tokens that gorush counted as accepted; nil if it did not report it.
     package let countedTokenCount: Int?
+    /// The number of posted notifications with an APNs topic. Newer versions of gorush count one more for each.
+    package let topicCount: Int
     /// The failed tokens; reported only by a gorush that runs with `sync: true`.
     package let failures: [Failure]
     /// Number of failures that could not be matched to a notification.
@@ -35,12 +39,14 @@ package struct PostResult: Sendable {
 
     /// Number of tokens that gorush ignored because their platform is disabled there.
     package var ignoredTokenCount: Int {
-        max(0, postedTokenCount - (countedTokenCount ?? postedTokenCount))
+        guard let countedTokenCount else { return 0 }
+        let expected = countedTokenCount > postedTokenCount ? postedTokenCount + topicCount : postedTokenCount
+        return max(0, expected - countedTokenCount)
     }
 
     package init(
         outcome: PostOutcome, status: Int? = nil, reason: String? = nil, isOperatorsMistake: Bool = false,
-        postedTokenCount: Int, countedTokenCount: Int? = nil, failures: [Failure] = [], unmatchedFailureCount: Int = 0,
+        postedTokenCount: Int, countedTokenCount: Int? = nil, topicCount: Int = 0, failures: [Failure] = [], unmatchedFailureCount: Int = 0,
         sharedIDs: [String: String] = [:]
     ) {
         self.outcome = outcome
@@ -49,6 +55,7 @@ package struct PostResult: Sendable {
         self.isOperatorsMistake = isOperatorsMistake
         self.postedTokenCount = postedTokenCount
         self.countedTokenCount = countedTokenCount
+        self.topicCount = topicCount
         self.failures = failures
         self.unmatchedFailureCount = unmatchedFailureCount
         self.sharedIDs = sharedIDs
@@ -79,7 +86,8 @@ extension PostResult {
             for member in group.dropFirst() { sharedIDs[member.id] = group[0].id }
         }
         self.init(
-            outcome: .accepted, status: status, postedTokenCount: tokenCount, countedTokenCount: reply.counts, failures: failures,
+            outcome: .accepted, status: status, postedTokenCount: tokenCount, countedTokenCount: reply.counts,
+            topicCount: push.members.count { $0[0].platform == .apn && !$0[0].apnTopic.isEmpty }, failures: failures,
             unmatchedFailureCount: reply.failures.count - matched.count, sharedIDs: sharedIDs)
     }
 }

@@ -126,6 +126,19 @@ struct GorushClientTests {
         #expect(result.ignoredTokenCount == 1)
     }
 
+    /// Four tokens, of which two are of notifications with a topic and one of a notification without.
+    @Test(
+        "Newer versions of gorush count each topic, too: that does not hide the tokens of a disabled platform",
+        arguments: [(4, 0), (6, 0), (5, 1), (3, 1), (1, 3)])
+    func topicsThatAreCounted(counts: Int, ignored: Int) async throws {
+        let notifications = [
+            try Sample.notification("a"), try Sample.notification("b"), try Sample.notification("c", topic: ""),
+            try Sample.notification("d", platform: .firebase),
+        ]
+        let result = try await post(notifications, .status(200, body: #"{"counts": \#(counts)}"#))
+        #expect(result.ignoredTokenCount == ignored)
+    }
+
     @Test func aReplyThatSaysNothingIsAccepted() async throws {
         let result = try await post([Sample.notification()], .status(200, body: "fine"))
         #expect(result.outcome == .accepted)
