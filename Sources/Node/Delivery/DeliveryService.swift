@@ -294,6 +294,8 @@ package final class DeliveryService: Sendable {
     }
 
     private func carryOut(_ action: DeliveryQueue.Action, at endpoint: Int, in group: inout DiscardingTaskGroup) {
+        // The gorushes come first, then the entry of deliveries that no endpoint takes.
+        let isPushService = endpoint > gorush.count
         switch action {
         case .post(let batch):
             group.addTask {
@@ -301,15 +303,10 @@ package final class DeliveryService: Sendable {
                 self.wakeUp.signal()
             }
         case .expire(let ids):
-            let counter: Counter =
-                switch table.withLock({ ($0.gorushCount, $0.unroutableIndex) }) {
-                case (let count, _) where endpoint < count: .notificationExpired
-                case (_, endpoint): .notificationUnroutable
-                default: .notificationNotWebPushed
-                }
-            group.addTask { await self.drop(ids, counter) }
+            let own: Counter = endpoint < gorush.count ? .notificationExpired : .notificationUnroutable
+            group.addTask { await self.drop(ids, isPushService ? .notificationNotWebPushed : own) }
         case .evict(let ids):
-            group.addTask { await self.drop(ids, .notificationEvicted) }
+            group.addTask { await self.drop(ids, isPushService ? .notificationNotWebPushed : .notificationEvicted) }
         }
     }
 

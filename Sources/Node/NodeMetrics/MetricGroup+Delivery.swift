@@ -46,7 +46,7 @@ extension Metric {
     package static let certificateEnd = Metric(
         "waku_push_gorush_certificate_expiry_timestamp_seconds", EndpointLabel.self,
         help: "When the certificate of a gorush, or of the proxy before it, expires, as of its latest connection; absent without TLS.")
-    package static let outbox = Metric("waku_push_outbox_notifications", help: "Notifications that wait for gorush.")
+    package static let outbox = Metric("waku_push_outbox_notifications", help: "Notifications that wait for gorush or a Web Push service.")
     package static let outboxAge = Metric(
         "waku_push_outbox_oldest_age_seconds",
         help: "Time since the oldest notification that this node has to post to gorush was put into the outbox; 0 if there is none.")
@@ -58,7 +58,7 @@ extension Counter {
     package static let notificationRefused = Counter("notification refused by gorush", .notificationsEnded, NotificationEndLabel.refused)
     package static let notificationExpired = Counter("notification expired", .notificationsEnded, NotificationEndLabel.expired)
     package static let notificationNotWebPushed = Counter(
-        "notification refused by a Web Push service, or expired", .notificationsEnded, NotificationEndLabel.webPush)
+        "notification refused by a Web Push service, expired or evicted", .notificationsEnded, NotificationEndLabel.webPush)
     package static let notificationUnroutable = Counter(
         "notification for an app without gorush", .notificationsEnded, NotificationEndLabel.unroutable)
     package static let notificationUnreadable = Counter(
@@ -81,7 +81,7 @@ package enum NotificationEndLabel: String, MetricLabel {
     case accepted, refused, expired, evicted, unreadable, unroutable, dropped
     /// The device unregistered, or its registration ended, while the notification waited.
     case unregistered
-    /// Refused by a Web Push service, or expired while it waited for one: anybody may register a service that does not work.
+    /// Refused by a Web Push service, or expired or evicted while it waited for one: anybody may register a service that does not work.
     case webPush = "web_push"
 }
 

@@ -95,6 +95,23 @@ struct WebPushNodeTests {
         }
     }
 
+    @Test("A notification for a push service that a full outbox drops is not counted among those that were dropped for gorush")
+    func evicted() async throws {
+        let service = try await PushServiceStandIn()
+        let failing = try #require(receiver.subscription(service.endpoint("/status/503")))
+        try await fixture.withNode(
+            configure: {
+                $0.node.webPush = endpoint(service)
+                $0.outboxLimit = 1
+            }, endpoints: [.none]
+        ) { node async throws in
+            #expect(try await register(node, token: failing.json) == nil)
+            for id in [1, 2] as [UInt8] { #expect(try await node.notify(bob, messageID: [id]) == .internalError) }
+            try await node.wait { node.count(.notificationNotWebPushed) == 1 }
+            #expect(node.count(.notificationEvicted) == 0)
+        }
+    }
+
     @Test("A push service that accepted a message before a restart counts as one that answers")
     func knownServiceAfterARestart() async throws {
         let service = try await PushServiceStandIn()
