@@ -1,6 +1,6 @@
 """A stand-in for a push service over TLS on loopback, with Python's standard library alone. Arguments: certificate, key.
 
-Prints "port N", then a JSON line for each request. The path chooses the answer: /status/N[/RETRY-AFTER], /redirect, /huge[/N], /endless, /silent, else 201.
+Prints "port N", then a JSON line for each request. The path chooses the answer: /status/N[/RETRY-AFTER], /slow/SECONDS/N, /redirect, /huge[/N], /endless, /silent, else 201.
 """
 import base64
 import http.server
@@ -29,6 +29,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(int(parts[2]))
             if len(parts) > 3:
                 self.send_header("Retry-After", parts[3])
+            self.finish_empty()
+        elif parts[1] == "slow":
+            time.sleep(float(parts[2]))
+            self.send_response(int(parts[3]))
             self.finish_empty()
         elif parts[1] == "redirect":
             self.send_response(307)

@@ -68,6 +68,14 @@ struct WebPushClientTests {
         #expect(zip(headers, [2, 1, 0, 0]).allSatisfy { $0.hasSuffix(", k=\(keys[$1].publicKey)") })
     }
 
+    @Test("The time limit holds for all keys together that are tried in order")
+    func slowRefusals() async throws {
+        let service = try await PushServiceStandIn()
+        let client = client(
+            .file(path: service.authority), timeout: .seconds(1), formerKeys: [VAPIDKey(.generate()), VAPIDKey(.generate())])
+        #expect(await client.post(try message(service.endpoint("/slow/0.4/403"))).answer == .unanswered)
+    }
+
     @Test("Messages that replace each other have the same topic, at one device and from each node with the key")
     func topics() async throws {
         let service = try await PushServiceStandIn()

@@ -42,7 +42,7 @@ package final class WebPushClient: Sendable {
     ///   - client: see ``configuration(trust:allowed:)``.
     ///   - formerKeys: former VAPID keys of the node that subscriptions may still be bound to.
     ///   - contact: the operator's address: see `VAPIDKey.isContact(_:)`.
-    ///   - timeout: the time limit for the answer.
+    ///   - timeout: the time limit for the answer, of all attempts together.
     package init(
         client: CurlClient, key: VAPIDKey, formerKeys: [VAPIDKey] = [], contact: String, timeout: Duration = WebPushClient.standardTimeout,
         now: @escaping @Sendable () -> Timestamp = { .now() }
@@ -70,20 +70,23 @@ package final class WebPushClient: Sendable {
 
     /// - Parameter hasAnswered: whether the push service accepted a message before.
     package func post(_ message: WebPushMessage, hasAnswered: Bool = false) async -> WebPushReply {
+        let deadline = ContinuousClock.now + timeout
         let endpointHash = message.subscription.endpoint.hashValue
         if let named = message.subscription.vapidKey, let place = keys.firstIndex(where: { $0.key.publicKey == named }) {
-            return await post(message, signedBy: place, hasAnswered: hasAnswered)
+            return await post(message, signedBy: place, until: deadline, hasAnswered: hasAnswered)
         }
         let first = accepted.withLock { $0.value(of: endpointHash) } ?? 0
-        var reply = await post(message, signedBy: first, hasAnswered: hasAnswered)
+        var reply = await post(message, signedBy: first, until: deadline, hasAnswered: hasAnswered)
         for place in keys.indices where reply.answer == .keyRefused && place != first {
-            reply = await post(message, signedBy: place, hasAnswered: hasAnswered)
+            reply = await post(message, signedBy: place, until: deadline, hasAnswered: hasAnswered)
             if reply.answer == .accepted { accepted.withLock { $0.set(place, of: endpointHash) } }
         }
         return reply
     }
 
-    private func post(_ message: WebPushMessage, signedBy place: Int, hasAnswered: Bool) async -> WebPushReply {
+    private func post(
+        _ message: WebPushMessage, signedBy place: Int, until deadline: ContinuousClock.Instant, hasAnswered: Bool
+    ) async -> WebPushReply {
         let content = message.content
         let keys = message.subscription.keys
         guard let body = WebPushEncryption.seal(content.whole, to: keys) ?? WebPushEncryption.seal(content.truncated, to: keys) else {
@@ -99,7 +102,7 @@ package final class WebPushClient: Sendable {
         if let topic = topic(of: message) { headers.append(("Topic", topic)) }
         var request = HTTPRequest(
             method: "POST", url: message.subscription.endpoint, headers: headers, body: body, connectTimeout: Self.connectTimeout,
-            timeout: timeout,
+            timeout: max(.milliseconds(1), ContinuousClock.now.duration(to: deadline)),
             maximumResponseByteCount: Self.maximumReplyByteCount, cutsLongResponses: true)
         request.hasAnswered = hasAnswered
         do throws(HTTPError) {
