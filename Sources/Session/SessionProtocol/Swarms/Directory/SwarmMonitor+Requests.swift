@@ -7,6 +7,16 @@ extension SwarmMonitor {
         return request.sequences.count
     }
 
+    /// A request was handed to its connection: the server has ``Configuration/replyTimeout`` to answer from now on. Until then its entries are read,
+    /// and a store that can't be read is no fault of the server.
+    package mutating func sent(_ tag: RequestTag, at now: Instant) {
+        guard let index = requests[tag]?.server, let place = servers[index].outstanding.firstIndex(where: { $0.tag == tag }) else { return }
+        let deadline = now + configuration.replyTimeout
+        servers[index].outstanding[place].deadline = deadline
+        servers[index].updateWakeUp()
+        wake(at: deadline)
+    }
+
     /// A server has answered a request.
     ///
     /// - Parameter outcomes: One for each entry; nil for an invalid answer, which closes the connection.
@@ -69,7 +79,7 @@ extension SwarmMonitor {
     package mutating func postpone(_ connection: ConnectionNumber, by duration: Duration) {
         guard let index = connections[connection] else { return }
         for place in servers[index].outstanding.indices {
-            servers[index].outstanding[place].deadline = servers[index].outstanding[place].deadline + duration
+            servers[index].outstanding[place].deadline = servers[index].outstanding[place].deadline.map { $0 + duration }
         }
         servers[index].updateWakeUp()
     }
@@ -91,7 +101,7 @@ extension SwarmMonitor {
     private mutating func askForNextMembers(_ index: Int, at now: Instant) -> Bool {
         guard case .connected = servers[index].state, !servers[index].isInBacklog else { return false }
         var isAsked = false
-        if let batch = batch(index, after: servers[index].askedThrough, through: .max), send(batch.members, to: index, at: now) {
+        if let batch = batch(index, after: servers[index].askedThrough, through: .max), send(batch.members, to: index) {
             isAsked = true
             let after = servers[index].askedThrough
             servers[index].askedThrough = batch.through
@@ -133,7 +143,7 @@ extension SwarmMonitor {
         var (after, made): (UInt64, [AskedRange]) = (first.after, [])
         forgetRefusals(index, after: first.after, through: last.through)
         while let batch = batch(index, after: after, through: last.through) {
-            guard send(batch.members, to: index, at: now) else {
+            guard send(batch.members, to: index) else {
                 // Still due: renewed once other requests are answered.
                 return made + ranges.filter { $0.through > after }.map { $0.from(max($0.after, after)) }
             }
@@ -165,7 +175,7 @@ extension SwarmMonitor {
                 return size <= configuration.maximumRequestByteCount
             }
             let chosen = Array(batch.isEmpty ? rest.prefix(1) : batch)
-            guard send(chosen, to: index, at: now) else { break }
+            guard send(chosen, to: index) else { break }
             for member in chosen { servers[index].refused[member.sequence] = nil }
             rest = rest.dropFirst(chosen.count)
         }
@@ -202,7 +212,7 @@ extension SwarmMonitor {
     }
 
     /// - Returns: false if too many bytes are unanswered: the server is then added to the backlog.
-    private mutating func send(_ members: [Swarm.Member], to index: Int, at now: Instant) -> Bool {
+    private mutating func send(_ members: [Swarm.Member], to index: Int) -> Bool {
         guard case .connected(let number, _) = servers[index].state else { return false }
         let size = members.reduce(2) { $0 + subscriptions.byteCount(ofSlot: $1.slot) }
         guard unansweredByteCount == 0 || unansweredByteCount + size <= configuration.maximumUnansweredByteCount else {
@@ -214,10 +224,9 @@ extension SwarmMonitor {
         }
         lastTag += 1
         let tag = RequestTag(rawValue: lastTag)
-        let deadline = now + configuration.replyTimeout
         unansweredByteCount += size
-        requests[tag] = Request(server: index, sequences: members.map(\.sequence), byteCount: size, deadline: deadline)
-        servers[index].outstanding.append((tag, deadline))
+        requests[tag] = Request(server: index, sequences: members.map(\.sequence), byteCount: size)
+        servers[index].outstanding.append((tag, nil))
         actions.append(.ask(number, tag, members.map { subscriptions.id(ofSlot: $0.slot) }))
         return true
     }

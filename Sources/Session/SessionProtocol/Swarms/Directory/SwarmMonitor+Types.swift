@@ -65,7 +65,8 @@ extension SwarmMonitor {
         /// Followed by ``connected(_:at:)`` or ``failed(_:at:)``.
         case connect(ConnectionNumber, StorageServer)
         case close(ConnectionNumber)
-        /// `monitor.messages` with the entries of these subscriptions, in this order; followed by ``replied(_:_:at:)`` or ``refused(_:at:)``.
+        /// `monitor.messages` with the entries of these subscriptions, in this order; followed by ``sent(_:at:)``, and ``replied(_:_:at:)`` or
+        /// ``refused(_:at:)``.
         /// The entry of a subscription that has ended may be replaced by any other entry, but not left out.
         case ask(ConnectionNumber, RequestTag, [SubscriptionID])
         /// Request the map, because a storage server reports a different swarm.
@@ -77,7 +78,6 @@ extension SwarmMonitor {
         let server: Int
         let sequences: [UInt64]
         let byteCount: Int
-        let deadline: Instant
     }
 
     /// A storage server of the map, or of a hint.
@@ -112,12 +112,12 @@ extension SwarmMonitor {
         var retries: [UInt64: Instant] = [:]
         /// The earliest time in ``retries``, or an earlier one.
         var retryAt: Instant?
-        /// Requests without an answer, oldest first.
-        var outstanding: [(tag: RequestTag, deadline: Instant)] = []
+        /// Requests without an answer. The deadline is nil until the request is sent.
+        var outstanding: [(tag: RequestTag, deadline: Instant?)] = []
         var isInBacklog = false
         var wakeUp: Instant?
 
-        var oldestDeadline: Instant? { outstanding.first?.deadline }
+        var oldestDeadline: Instant? { outstanding.lazy.compactMap(\.deadline).min() }
 
         mutating func updateWakeUp() {
             wakeUp = nil

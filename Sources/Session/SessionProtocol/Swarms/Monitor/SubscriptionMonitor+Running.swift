@@ -96,11 +96,13 @@ extension SubscriptionMonitor {
             do {
                 let entries = try await entries.entries(of: ids)
                 for request in batch { send(request, entries) }
+                queue.async {
+                    self.change { state, now in for request in batch { state.monitor.sent(request.tag, at: now) } }
+                }
                 return
             } catch {
                 if !isFailureLogged { logger.error("failed to read subscriptions", metadata: ["reason": "\(error)"]) }
                 isFailureLogged = true
-                // Connections that wait for too long are closed and reconnected by the state machine.
                 try? await Task.sleep(for: configuration.retryInterval)
             }
         }

@@ -61,6 +61,7 @@ import Testing
         var (number, now) = (network.connects()[0].number, Instant.zero)
         for pause in [10, 30, 60, 120] {
             network.monitor.connected(number, at: now)
+            network.send(at: now)
             network.monitor.advance(to: now + .seconds(60))
             #expect(network.monitor.takeActions().last == .close(number))
             (number, now) = network.expectPause(pause, from: now + .seconds(60))
@@ -324,10 +325,30 @@ import Testing
         var network = Network()
         let connection = network.connect([server(1, swarm: 100)])[0]
         network.monitor.set(id(1), account: account(5), entryByteCount: 200, at: .zero)
-        _ = network.asks()
+        network.send(at: .zero)
         network.monitor.advance(to: .seconds(59))
         #expect(network.monitor.takeActions().isEmpty)
         network.monitor.advance(to: .seconds(60))
+        #expect(network.monitor.takeActions() == [.close(connection)])
+    }
+
+    /// While the store can't be read, no request is sent.
+    @Test func serverIsGivenTimeFromWhenItsRequestIsSent() {
+        var network = Network()
+        let connection = network.connect([server(1, swarm: 100)])[0]
+        network.monitor.set(id(1), account: account(5), entryByteCount: 200, at: .zero)
+        let waiting = network.asks()[0].tag
+        network.monitor.set(id(2), account: account(6), entryByteCount: 200, at: .seconds(500))
+        let sentFirst = network.asks()[0].tag
+        network.monitor.sent(sentFirst, at: .seconds(1_000))
+        network.monitor.advance(to: .seconds(1_001))
+        #expect(network.monitor.takeActions().isEmpty && network.monitor.figures.connectedServers == 1)
+        #expect(network.monitor.nextWakeUp == .seconds(1_060))
+        network.monitor.sent(waiting, at: .seconds(1_030))
+        network.monitor.replied(sentFirst, [.success], at: .seconds(1_040))
+        network.monitor.advance(to: .seconds(1_089))
+        #expect(network.monitor.takeActions().isEmpty && network.monitor.nextWakeUp == .seconds(1_090))
+        network.monitor.advance(to: .seconds(1_090))
         #expect(network.monitor.takeActions() == [.close(connection)])
     }
 
@@ -522,6 +543,11 @@ struct Network {
 
     mutating func asks() -> [(connection: ConnectionNumber, tag: RequestTag, ids: [SubscriptionID])] {
         monitor.takeActions().compactMap { if case .ask(let connection, let tag, let ids) = $0 { (connection, tag, ids) } else { nil } }
+    }
+
+    /// Sends the requests, which are not answered.
+    mutating func send(at now: Instant) {
+        for ask in asks() { monitor.sent(ask.tag, at: now) }
     }
 
     /// Updates the map; its new servers send HELLO. Returns their connections.

@@ -259,6 +259,7 @@ struct SwarmSimulation {
             models[index].asked[id] = Asked(version: subscription.version, at: now, isSuccess: isSuccess, mayRepeat: isRetry)
             outcomes.append(isSuccess ? .success : .refused(.wrongSwarm))
         }
+        monitor.sent(tag, at: now)
         events.add(.replied(tag, outcomes), at: now + models[index].latency)
     }
 
