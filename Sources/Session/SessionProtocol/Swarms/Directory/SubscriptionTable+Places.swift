@@ -16,7 +16,7 @@ extension SubscriptionTable {
 
     enum Placement {
         /// The new slots, without sequence numbers yet, and the swarms that the account has left.
-        case made([Int], left: [Int])
+        case made([Int], left: [Departure])
         /// No place was added: the account is already a member, is unknown, or has too many places.
         case none
         /// The account's last place was added less than the interval ago.
@@ -45,7 +45,7 @@ extension SubscriptionTable {
             return .none
         }
         if let last = all.map(\.addedAt).max(), now - last < interval { return .tooEarly(until: last + interval) }
-        var left: [Int] = []
+        var left: [Departure] = []
         if let index = all.firstIndex(where: { $0.source == source }) {
             left = freePlace(all.remove(at: index))
         } else if all.count >= Self.maximumPlaceCount {
@@ -61,8 +61,8 @@ extension SubscriptionTable {
     /// Removes the places that meet a condition.
     ///
     /// - Returns: The swarm of each removed member.
-    mutating func removePlaces(where condition: (Place, _ swarm: Int, _ ownSwarm: Int) -> Bool) -> [Int] {
-        var left: [Int] = []
+    mutating func removePlaces(where condition: (Place, _ swarm: Int, _ ownSwarm: Int) -> Bool) -> [Departure] {
+        var left: [Departure] = []
         for (owner, all) in places {
             let isRemoved = all.map { condition($0, Int(accounts[Int($0.account)].swarm), Int(accounts[Int(owner)].swarm)) }
             guard isRemoved.contains(true) else { continue }
@@ -75,7 +75,7 @@ extension SubscriptionTable {
 
     var nextPlaceEnd: Instant? { places.values.lazy.joined().map(\.until).min() }
 
-    private mutating func freePlace(_ place: Place) -> [Int] {
+    private mutating func freePlace(_ place: Place) -> [Departure] {
         let left = slots(ofAccount: Int(place.account)).compactMap { free($0) }
         freeAccounts.append(place.account)
         return left

@@ -22,6 +22,13 @@ struct SubscriptionTable: Sendable {
         var owner: Int32 = -1
     }
 
+    /// A subscription's place in a swarm that it has left, and the first and last sequence numbers that it had there.
+    struct Departure: Sendable {
+        let swarm: Int
+        let firstSequence: UInt64
+        let sequence: UInt64
+    }
+
     var slots: ContiguousArray<Slot> = []
     private var freeSlots: [Int32] = []
     private var slotIndex = PlaceIndex()
@@ -109,7 +116,7 @@ struct SubscriptionTable: Sendable {
     }
 
     /// - Returns: The swarms of which it was a member.
-    mutating func remove(_ id: SubscriptionID) -> [Int] {
+    mutating func remove(_ id: SubscriptionID) -> [Departure] {
         guard let slot = slot(of: id) else { return [] }
         let owner = Int(slots[slot].account)
         let left = ([slot] + copies(ofSlot: slot)).compactMap { free($0) }
@@ -123,13 +130,13 @@ struct SubscriptionTable: Sendable {
     }
 
     /// - Returns: The swarm of which it was a member, if any.
-    mutating func free(_ slot: Int) -> Int? {
-        let owner = Int(slots[slot].account)
-        let swarm = slots[slot].sequence == 0 ? nil : swarm(ofAccount: owner)
+    mutating func free(_ slot: Int) -> Departure? {
+        let (owner, one) = (Int(slots[slot].account), slots[slot])
+        let swarm = one.sequence == 0 ? nil : swarm(ofAccount: owner)
         unlink(Int32(slot), from: owner)
         slots[slot].sequence = 0
         freeSlots.append(Int32(slot))
-        return swarm
+        return swarm.map { Departure(swarm: $0, firstSequence: one.firstSequence, sequence: one.sequence) }
     }
 
     private mutating func unlink(_ slot: Int32, from owner: Int) {
@@ -155,16 +162,22 @@ struct SubscriptionTable: Sendable {
     func byteCount(ofSlot slot: Int32) -> Int { Int(slots[Int(slot)].byteCount) }
     func swarm(ofSlot slot: Int) -> Int? { swarm(ofAccount: Int(slots[slot].account)) }
 
-    /// - Returns: Whether the slot had a sequence number.
-    mutating func setSequence(_ sequence: UInt64, ofSlot slot: Int) -> Bool {
-        let wasMember = slots[slot].sequence != 0
-        if !wasMember { slots[slot].firstSequence = sequence }
+    /// - Returns: The sequence number that the slot had; nil for none.
+    mutating func setSequence(_ sequence: UInt64, ofSlot slot: Int) -> UInt64? {
+        let former = slots[slot].sequence
+        if former == 0 { slots[slot].firstSequence = sequence }
         slots[slot].sequence = sequence
-        return wasMember
+        return former == 0 ? nil : former
     }
 
     /// Whether a member has neither left nor received another sequence number.
     func isLive(_ member: SwarmMonitor.Swarm.Member) -> Bool { slots[Int(member.slot)].sequence == member.sequence }
+
+    /// As ``isLive(_:)``, or if it has received another sequence number, but this was its first.
+    func isLiveOrFirst(_ member: SwarmMonitor.Swarm.Member) -> Bool {
+        let slot = slots[Int(member.slot)]
+        return slot.sequence != 0 && (slot.sequence == member.sequence || slot.firstSequence == member.sequence)
+    }
 
     // MARK: Accounts
 

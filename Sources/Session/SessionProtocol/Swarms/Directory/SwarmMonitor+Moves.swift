@@ -66,7 +66,7 @@ extension SwarmMonitor {
             heldMoves[account] = (hint, source, due)
             wakeMoves(at: due)
         case .made(let slots, let left):
-            for swarm in left { leave(swarm) }
+            for one in left { leave(one) }
             for slot in slots { join(swarm, slot) }
             wakeMoves(at: until)
             swarmsToAsk.insert(swarm)
@@ -157,7 +157,7 @@ extension SwarmMonitor {
                 if case .connected = servers[held.source].state { move(account, to: held.hint, by: held.source, at: now) }
             }
             for index in swarms.indices { if let endsAt = swarms[index].endsAt, endsAt <= now { endNamedSwarm(index) } }
-            for swarm in subscriptions.removePlaces(where: { place, _, _ in place.until <= now }) { leave(swarm) }
+            for one in subscriptions.removePlaces(where: { place, _, _ in place.until <= now }) { leave(one) }
             let times = heldMoves.values.map(\.due) + swarms.compactMap(\.endsAt) + [subscriptions.nextPlaceEnd].compactMap(\.self)
             if let next = times.min() { wakeMoves(at: next) }
         }

@@ -52,9 +52,11 @@ extension SwarmMonitor {
     }
 
     mutating func refused(_ sequence: UInt64, _ refusal: MonitorRefusal, by index: Int, at now: Instant) {
+        if refusal == .wrongSwarm { wantMap(at: now) }
+        // Otherwise renewals that are refused would pile up until the next renewal of their range.
+        guard isLiveOrFirst(index, sequence) else { return }
         servers[index].refused[sequence] = refusal
         guard refusal == .wrongSwarm else { return }
-        wantMap(at: now)
         // The server's map may be older than this node's: asks a few more times, then only with each renewal.
         let count = servers[index].wrongSwarmCounts[sequence, default: 0] + 1
         servers[index].wrongSwarmCounts[sequence] = count
@@ -162,6 +164,15 @@ extension SwarmMonitor {
         servers[index].retries = servers[index].retries.filter { !isInRange($0.key) }
     }
 
+    /// Forgets refusals of a member that has left, or has another sequence number by now.
+    mutating func forgetRefusals(of sequence: UInt64, inSwarm swarm: Int) {
+        for index in swarms[swarm].servers where servers[index].hasRefusals {
+            servers[index].refused[sequence] = nil
+            servers[index].wrongSwarmCounts[sequence] = nil
+            servers[index].retries[sequence] = nil
+        }
+    }
+
     /// Asks again for members refused with errcode 6.
     mutating func retryRefused(_ index: Int, at now: Instant) {
         guard let time = servers[index].retryAt, time <= now else { return }
@@ -186,10 +197,11 @@ extension SwarmMonitor {
 
     /// The member with a sequence number, if it has not left.
     private func member(_ index: Int, _ sequence: UInt64) -> Swarm.Member? {
-        let members = swarms[servers[index].swarm].members
-        let place = swarms[servers[index].swarm].firstIndex(after: sequence - 1)
-        guard place < members.count, members[place].sequence == sequence, subscriptions.isLive(members[place]) else { return nil }
-        return members[place]
+        swarms[servers[index].swarm].member(sequence).flatMap { subscriptions.isLive($0) ? $0 : nil }
+    }
+
+    private func isLiveOrFirst(_ index: Int, _ sequence: UInt64) -> Bool {
+        swarms[servers[index].swarm].member(sequence).map { subscriptions.isLiveOrFirst($0) } ?? false
     }
 
     /// The next members that fit into one request; nil if there are none.

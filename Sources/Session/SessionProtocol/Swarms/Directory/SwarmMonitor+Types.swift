@@ -105,6 +105,7 @@ extension SwarmMonitor {
         var askedThrough: UInt64 = 0
         /// The ranges it was asked for, in order of the sequence, without overlaps.
         var ranges: [AskedRange] = []
+        /// Refusals of members by the last sequence number, or the first, until they are asked for again.
         var refused: [UInt64: MonitorRefusal] = [:]
         /// Consecutive refusals with errcode 6, by sequence number.
         var wrongSwarmCounts: [UInt64: Int] = [:]
@@ -116,6 +117,9 @@ extension SwarmMonitor {
         var outstanding: [(tag: RequestTag, deadline: Instant?)] = []
         var isInBacklog = false
         var wakeUp: Instant?
+
+        /// Whether there may be elements in ``refused``, ``wrongSwarmCounts`` or ``retries``.
+        var hasRefusals: Bool { !refused.isEmpty || !wrongSwarmCounts.isEmpty }
 
         var oldestDeadline: Instant? { outstanding.lazy.compactMap(\.deadline).min() }
 
@@ -203,6 +207,12 @@ extension SwarmMonitor {
         mutating func compact(_ isLive: (Member) -> Bool) {
             guard members.count > 64, members.count > 2 * liveCount else { return }
             members.removeAll { !isLive($0) }
+        }
+
+        /// The member with a sequence number, also if it has left.
+        func member(_ sequence: UInt64) -> Member? {
+            let place = firstIndex(after: sequence - 1)
+            return place < members.count && members[place].sequence == sequence ? members[place] : nil
         }
 
         /// Index of the first member with a higher sequence number.

@@ -80,7 +80,7 @@ package struct SwarmMonitor: Sendable {
 
     /// Removes a subscription. Storage servers cannot be told; their further reports are not accepted.
     package mutating func remove(_ id: SubscriptionID) {
-        for swarm in subscriptions.remove(id) { leave(swarm) }
+        for one in subscriptions.remove(id) { leave(one) }
     }
 
     /// Removes the subscriptions of all accounts that meet a condition.
@@ -102,13 +102,21 @@ package struct SwarmMonitor: Sendable {
 
     mutating func join(_ swarm: Int, _ slot: Int) {
         lastSequence += 1
-        let wasMember = subscriptions.setSequence(lastSequence, ofSlot: slot)
-        if wasMember { leave(swarm) }
+        if let former = subscriptions.setSequence(lastSequence, ofSlot: slot) {
+            leave(swarm)
+            // A server that was not asked with the new number yet is judged by the first one.
+            if former != subscriptions.slots[slot].firstSequence { forgetRefusals(of: former, inSwarm: swarm) }
+        }
         swarms[swarm].append(sequence: lastSequence, slot: slot)
     }
 
+    mutating func leave(_ left: SubscriptionTable.Departure) {
+        leave(left.swarm)
+        for sequence in [left.firstSequence, left.sequence] { forgetRefusals(of: sequence, inSwarm: left.swarm) }
+    }
+
     /// Counts a member that has left. Its array element is removed later, by compaction.
-    mutating func leave(_ swarm: Int) {
+    private mutating func leave(_ swarm: Int) {
         swarms[swarm].liveCount -= 1
         swarms[swarm].compact { [subscriptions] in subscriptions.isLive($0) }
     }

@@ -321,6 +321,35 @@ import Testing
         #expect(network.monitor.accepts(account(5), from: connection))
     }
 
+    /// Anyone can repeat subscriptions that storage servers refuse.
+    @Test(arguments: [MonitorRefusal.signature, .wrongSwarm], [1, 3])
+    func refusalsOfFormerSubscriptionsAreForgotten(refusal: MonitorRefusal, atOnce: Int) {
+        var network = Network()
+        let connection = network.connect([server(1, swarm: 100)])[0]
+        func expectCounts(_ counts: ClosedRange<Int>) {
+            let server = network.monitor.servers[0]
+            #expect(counts.contains(server.refused.count) && server.wrongSwarmCounts.count <= counts.upperBound)
+            #expect(server.retries.count <= counts.upperBound && network.monitor.figures.refusals == server.refused.count)
+        }
+        for number in 1...200 {
+            // Some renewals come before the answer to the former request.
+            for _ in 0..<atOnce { network.monitor.set(id(1), account: account(5), entryByteCount: 200, at: .milliseconds(number)) }
+            network.refuseAll(refusal, at: .milliseconds(number))
+            expectCounts(1...2)
+            #expect(!network.monitor.accepts(account(5), from: connection))
+        }
+        network.monitor.remove(id(1))
+        expectCounts(0...0)
+        // As does a device that subscribes and unsubscribes.
+        for number in 2...200 {
+            network.monitor.set(id(number), account: account(5), entryByteCount: 200, at: .seconds(1))
+            if atOnce == 1 { network.refuseAll(refusal, at: .seconds(1)) }
+            network.monitor.remove(id(number))
+            network.refuseAll(refusal, at: .seconds(1))
+            expectCounts(0...0)
+        }
+    }
+
     @Test func silentServerIsDisconnected() {
         var network = Network()
         let connection = network.connect([server(1, swarm: 100)])[0]
@@ -578,6 +607,10 @@ struct Network {
             if !asks.isEmpty { return (asks, wake) }
         }
         return ([], .zero)
+    }
+
+    mutating func refuseAll(_ refusal: MonitorRefusal, at now: Instant) {
+        for ask in asks() { monitor.replied(ask.tag, ask.ids.map { _ in .refused(refusal) }, at: now) }
     }
 
     mutating func answerAll(at now: Instant) {
