@@ -135,7 +135,9 @@ struct RequestBatch {
     // MARK: Places
 
     /// The rows that end because of ``replaced``, without those of names in this batch, which end by their ``NameState/endsRow``.
-    var replacedRows: [Int64] { replaced.lazy.filter { names[$0.name] == nil }.map(\.row) }
+    var replacedRows: [(id: Int64, signedAt: Int64)] {
+        replaced.lazy.filter { names[$0.name] == nil }.map { (id: $0.row, signedAt: $0.signedAt) }
+    }
 
     /// The number of an account's places that a new device does not get.
     ///

@@ -9,7 +9,8 @@ extension Subscriptions {
     /// Limit of the subscriptions of a dead token that end at once, because a client can create any number of accounts. The rest end when their own
     /// notifications fail.
     private static let endedAtOnce = 1_000
-    private static let findByToken = Query(SessionStorage.subscription, [.id], where: [.equal(SessionStorage.token)])
+    private static let findByToken = Query(
+        SessionStorage.subscription, [.id, SessionStorage.signedAt], where: [.equal(SessionStorage.token)])
 
     /// Ends all subscriptions with the dead token of a row. Does nothing if the row was renewed in the meantime.
     ///
@@ -18,13 +19,16 @@ extension Subscriptions {
         .find(findToken(ids: [row])) { rows in
             guard let found = rows.first, try found.unsigned(1) == version else { return .change([]) }
             return .find(findByToken(.bytes(try found.bytes(0)), limit: endedAtOnce)) { rows in
-                end(Set(try rows.map { try $0.integer(0) }).union([row]).sorted(), at: now).then { .change($0) }
+                var ending = try rows.map { (id: try $0.integer(0), signedAt: try $0.integer(1)) }
+                if !ending.contains(where: { $0.id == row }) { ending.append((row, Int64(bitPattern: version))) }
+                return end(ending.sorted { $0.id < $1.id }, at: now).then { .change($0) }
             }
         }
     }
 
     private static let findExpired = Query(
-        SessionStorage.subscription, [.id], where: [.less(SessionStorage.signedAt)], order: [.ascending(SessionStorage.signedAt)])
+        SessionStorage.subscription, [.id, SessionStorage.signedAt], where: [.less(SessionStorage.signedAt)],
+        order: [.ascending(SessionStorage.signedAt)])
 
     /// Removes expired subscriptions, oldest first, with their pending notifications.
     ///
@@ -32,8 +36,8 @@ extension Subscriptions {
     /// - Returns: The removed subscriptions; if there are `limit`, there may be more.
     static func expire(at now: Int64, limit: Int) -> StoreCommand<[SubscriptionID]> {
         .find(findExpired(.integer(oldestSignature(at: now)), limit: limit)) { rows in
-            let ids = try rows.map { try $0.integer(0) }
-            return end(ids, at: Timestamp(seconds: now)).then { .change($0, ids.map(SubscriptionID.init(rawValue:))) }
+            let expired = try rows.map { (id: try $0.integer(0), signedAt: try $0.integer(1)) }
+            return end(expired, at: Timestamp(seconds: now)).then { .change($0, expired.map { SubscriptionID(rawValue: $0.id) }) }
         }
     }
 

@@ -60,8 +60,8 @@ extension Subscriptions {
     package static func merge(_ left: UnsubscribedNameExport, at now: Timestamp) -> StoreCommand<Bool> {
         .read([findName(.bytes(left.name)), findRow(.bytes(left.name))]) { found in
             if let row = found[0].first, try row.integer(0) >= left.signedAt { return .done(false) }
-            let ended = try found[1].first.flatMap { try $0.integer(1) <= left.signedAt ? try $0.integer(0) : nil }
-            return end(ended.map { [$0] } ?? [], at: now).then { changes in
+            let rows = try found[1].map { (id: try $0.integer(0), signedAt: try $0.integer(1)) }
+            return end(rows.filter { $0.signedAt <= left.signedAt }, at: now).then { changes in
                 .change([writeLeft(.bytes(left.name), .integer(left.signedAt), .integer(left.expiresAt))] + changes, true)
             }
         }

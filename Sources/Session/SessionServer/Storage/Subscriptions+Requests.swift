@@ -58,6 +58,10 @@ extension Subscriptions {
             ],
             where: [.equal(.id), .equal(SessionStorage.signedAt)]))
     private static let removeRow = Mutation(SessionStorage.subscription, .delete(where: [.equal(.id)]))
+    /// Changes nothing. A conflict if the subscription was renewed since it was read: a deletion is none.
+    private static let checkRow = Mutation(
+        SessionStorage.subscription,
+        .update([SessionStorage.signedAt], where: [.equal(.id), .equal(SessionStorage.signedAt)]))
     static let writeLeft = Mutation(
         SessionStorage.unsubscribedName, .upsert([SessionStorage.name, SessionStorage.signedAt, SessionStorage.expiresAt]))
 
@@ -173,7 +177,7 @@ extension Subscriptions {
     private func carryOut(
         _ batch: RequestBatch, names: [[UInt8]], applied: AppliedRequests
     ) -> StoreCommand<AppliedRequests> {
-        let ending = names.compactMap { batch.names[$0] }.filter(\.endsRow).compactMap(\.row?.id) + batch.replacedRows
+        let ending = names.compactMap { batch.names[$0] }.filter(\.endsRow).compactMap(\.row) + batch.replacedRows
         let ended = ending.isEmpty ? .done([]) : Self.end(ending, at: Timestamp(seconds: batch.now))
         return ended.then { ended in
             sealAgain(batch, names: names).then { carryOut(batch, names: names, applied: applied, changes: ended + $0) }
@@ -188,7 +192,7 @@ extension Subscriptions {
         var applied = applied
         /// Inserted subscriptions, in the order of their rows.
         var inserted: [(account: AccountID, entryByteCount: Int)] = []
-        applied.monitoring += batch.replacedRows.map { .remove(SubscriptionID(rawValue: $0)) }
+        applied.monitoring += batch.replacedRows.map { .remove(SubscriptionID(rawValue: $0.id)) }
         for name in names {
             guard let state = batch.names[name] else { continue }
             if let row = state.row, state.endsRow {
@@ -235,12 +239,15 @@ extension Subscriptions {
     private static func webPushKey(_ device: SubscriberDevice) -> Value { Value(device.webPushKey.map(VAPIDKey.mark)) }
     private func webPushOrigin(_ device: SubscriberDevice) -> Value { Value(device.subscription.map { originMark(of: $0.origin) }) }
 
-    /// Deletes rows and their pending notifications. These deliveries are remembered, because the device may subscribe again.
+    /// Deletes rows and their pending notifications. These deliveries are remembered, because the device may subscribe again. A conflict if another
+    /// node has renewed one of them.
     ///
+    /// - Parameter rows: the ids, and `sig_ts` as it was read.
     /// - Returns: The changes to apply.
-    static func end(_ rows: [Int64], at now: Timestamp) -> StoreCommand<[Change]> {
-        DeliveryStorage.forget(rows.map(device)) { noteSeen($0, at: now) }.map { forgotten in
-            rows.map { removeRow(.integer($0)) } + forgotten
+    static func end(_ rows: [(id: Int64, signedAt: Int64)], at now: Timestamp) -> StoreCommand<[Change]> {
+        DeliveryStorage.forget(rows.map { device($0.id) }) { noteSeen($0, at: now) }.map { forgotten in
+            let checks = rows.map { checkRow(.integer($0.signedAt), .integer($0.id), .integer($0.signedAt)) }
+            return checks + rows.map { removeRow(.integer($0.id)) } + forgotten
         }
     }
 }
