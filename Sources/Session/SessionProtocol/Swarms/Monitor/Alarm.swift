@@ -12,12 +12,13 @@ final class Alarm: Sendable {
     }
 
     /// - Parameters:
-    ///   - time: When to call the handler. Ignored if nil, or later than the time already set.
+    ///   - time: When to call the handler. Ignored if nil, or later than the time already set, unless that one has passed without a call: the timers
+    ///     of the queue stand still while the machine sleeps.
     ///   - handler: Must be the same in every call. Sets the alarm again if needed.
     func set(to time: Instant?, _ handler: @escaping @Sendable () -> Void) {
         guard let time else { return }
         let isEarliest = armedAt.withLock { armedAt in
-            if let armedAt, armedAt <= time { return false }
+            if let armedAt, armedAt <= time, armedAt > Instant.now - .seconds(1) { return false }
             armedAt = time
             return true
         }
