@@ -88,4 +88,19 @@ import Testing
         long.field(3, [UInt8](repeating: 97, count: 257))
         #expect(throws: ConnectionError.self) { try PeerInfo(parsing: long.bytes) }
     }
+
+    /// A peer may repeat the parts that take time.
+    @Test func identifyMessagesHaveOneKeyAndFewAddresses() throws {
+        let (key, address) = (NodeKey.generate().publicKey, try Multiaddr("/ip4/1.2.3.4/tcp/5"))
+        var repeated = ProtobufWriter()
+        for _ in 0..<3 { repeated.field(1, [0xFF]) }
+        repeated.field(1, key.encoded())
+        // Those of other transports count.
+        for _ in 1..<PeerInfo.addressLimit { repeated.field(2, [0x91, 2, 1]) }
+        for _ in 0..<2 { repeated.field(2, address.encoded()) }
+        let info = try PeerInfo(parsing: repeated.bytes)
+        #expect(info.publicKey == key && info.listenAddresses == [address])
+        repeated.field(1, [0xFF])
+        #expect(throws: ConnectionError.self) { try PeerInfo(parsing: repeated.bytes) }
+    }
 }

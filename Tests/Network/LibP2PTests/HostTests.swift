@@ -283,6 +283,35 @@ import WakuCrypto
         }
     }
 
+    /// Neither a message that can't be parsed nor a reset lets a peer push again at once.
+    @Test(arguments: [true, false]) func identifyPushesArePaced(isValid: Bool) async throws {
+        var configuration = HostConfiguration()
+        configuration.pushPause = .seconds(3600)
+        try await withTwoHosts(configuration) { dialer, listener in
+            try await eventually { listener.peers.first?.info != nil }
+            for number in 0..<8 {
+                let push = try await dialer.openStream(to: listener.peerID, [Identify.pushID])
+                var info = PeerInfo()
+                info.agentVersion = "\(number)"
+                try await push.writeMessage(ByteBuffer(bytes: isValid ? info.encoded() : [0xFF]))
+                if isValid {
+                    try await eventually { listener.peers.first?.info?.agentVersion == "\(number)" }
+                    push.reset()
+                } else {
+                    await #expect(throws: ConnectionError.closedByPeer) { _ = try await push.read() }
+                }
+            }
+            // After the resets.
+            _ = try await dialer.ping(listener.peerID)
+            let further = try await dialer.openStream(to: listener.peerID, [Identify.pushID])
+            var info = PeerInfo()
+            info.agentVersion = "further"
+            try? await further.writeMessage(ByteBuffer(bytes: info.encoded()))
+            await #expect(throws: ConnectionError.closedByPeer) { _ = try await further.read() }
+            #expect(listener.peers.first?.info?.agentVersion != "further")
+        }
+    }
+
     @Test func incompleteLongMessagesTimeOut() async throws {
         var configuration = HostConfiguration()
         configuration.partialMessageTimeout = .milliseconds(100)

@@ -88,10 +88,15 @@ public final class Host: Sendable {
         }
         serve(Identify.pushID, streamsPerPeer: 8) { [weak self] stream in
             stream.endAfter(Identify.limit)
-            let info = try await Identify.receive(stream)
-            self?.identified(stream.connection, info)
-            // Limits the rate of changes: each one is an event for all subscribers.
-            try await Task.sleep(for: .seconds(1))
+            do {
+                let info = try await Identify.receive(stream)
+                self?.identified(stream.connection, info)
+            } catch {
+                stream.reset()
+            }
+            // Limits the rate of changes: each one is an event for all subscribers. A task of its own, which does not end when the peer resets the stream.
+            let pause = configuration.pushPause
+            await Task { try? await Task.sleep(for: pause) }.value
         }
     }
 

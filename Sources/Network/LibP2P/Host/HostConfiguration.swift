@@ -50,6 +50,8 @@ public struct HostConfiguration: Sendable {
     public var inboundMemoryLimit = 128 * 1024 * 1024
     /// Timeout for the rest of an incomplete message of more than 64 KiB, on a stream that the peer opened over an inbound connection.
     public var partialMessageTimeout = TimeAmount.seconds(60)
+    /// How long a stream of a peer's identify push counts as open after its message.
+    var pushPause = Duration.seconds(1)
 
     /// The settings of a relay node. Limits allow 200 inbound connections and 128 MiB of memory for them.
     public init() {}

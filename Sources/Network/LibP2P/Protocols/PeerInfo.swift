@@ -29,11 +29,25 @@ public struct PeerInfo: Hashable, Sendable {
     /// - Throws: ``ConnectionError/protocolViolation(_:)``
     init(parsing bytes: [UInt8]) throws(ConnectionError) {
         var reader = ProtobufReader(bytes, refusing: [.groups, .longFieldNumbers])
+        // Parsed once, however often they are repeated.
+        var (key, observed): (ArraySlice<UInt8>?, ArraySlice<UInt8>?)
+        var addressCount = 0
         do {
             while let field = try reader.next() {
                 guard case .content(let content) = field.value else { continue }
-                try take(field.number, bytes[content])
+                switch field.number {
+                case 1: key = bytes[content]
+                case 2:
+                    addressCount += 1
+                    // Addresses of other transports are ignored, and counted: parsing them takes time, too.
+                    guard addressCount <= Self.addressLimit, let address = try? Multiaddr(parsing: bytes[content]) else { continue }
+                    listenAddresses.append(address)
+                case 4: observed = bytes[content]
+                default: try take(field.number, bytes[content])
+                }
             }
+            publicKey = try key.map { try NodePublicKey(parsing: $0) }
+            observedAddress = observed.flatMap { try? Multiaddr(parsing: $0) }
         } catch {
             throw .protocolViolation("identify: \(error)")
         }
@@ -41,15 +55,9 @@ public struct PeerInfo: Hashable, Sendable {
 
     private mutating func take(_ number: Int, _ content: ArraySlice<UInt8>) throws {
         switch number {
-        case 1: publicKey = try NodePublicKey(parsing: content)
-        case 2:
-            // Addresses of other transports are ignored.
-            guard listenAddresses.count < Self.addressLimit, let address = try? Multiaddr(parsing: content) else { return }
-            listenAddresses.append(address)
         case 3:
             guard protocols.count < Self.protocolLimit else { throw ProtobufError.malformed }
             protocols.append(try Self.text(content))
-        case 4: observedAddress = try? Multiaddr(parsing: content)
         case 5: protocolVersion = try Self.text(content)
         case 6: agentVersion = try Self.text(content)
         default: break
