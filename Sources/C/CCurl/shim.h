@@ -1,5 +1,6 @@
 #pragma once
 #include <curl/curl.h>
+#include <openssl/ssl.h>
 #include <string.h>
 
 // curl_easy_setopt and curl_easy_getinfo are variadic, which Swift cannot call: one typed shim for each kind of argument.
@@ -49,6 +50,40 @@ static inline const void *waku_curl_socket_address(const struct curl_sockaddr *a
 }
 
 static const curl_socket_t waku_curl_socket_bad = CURL_SOCKET_BAD;
+
+// The server chooses the curves of the keys in its certificates, and libssl parses all of them before it verifies any. To find the point of a compressed
+// key on a curve that is given by its parameters instead of a name can take libcrypto a fraction of a second. RFC 5480 forbids such keys: a message with
+// one is overwritten, so that libssl refuses it.
+static inline void waku_tls_refuse_curve_parameters(
+    int is_sent, int version, int type, const void *message, size_t byte_count, SSL *connection, void *context) {
+    // The id of EC keys, which the name of the curve follows.
+    static const unsigned char key_type[] = {0x2A, 0x86, 0x48, 0xCE, 0x3D, 2, 1};
+    static const unsigned char name_tag = 6;
+    // A type and a length of three bytes.
+    static const size_t header_byte_count = 4;
+    unsigned char *bytes = (unsigned char *)message;
+    if (is_sent || type != SSL3_RT_HANDSHAKE || byte_count < header_byte_count || bytes[0] != SSL3_MT_CERTIFICATE) return;
+    for (size_t index = header_byte_count; index + sizeof key_type < byte_count; index++) {
+        if (memcmp(bytes + index, key_type, sizeof key_type) == 0 && bytes[index + sizeof key_type] != name_tag) {
+            memset(bytes + header_byte_count, 0xFF, byte_count - header_byte_count);
+            return;
+        }
+    }
+}
+
+static inline CURLcode waku_tls_limit_certificates(CURL *handle, void *tls, void *context) {
+    // Usual chains have less than 10 KB.
+    SSL_CTX_set_max_cert_list((SSL_CTX *)tls, 32 * 1024);
+    SSL_CTX_set_msg_callback((SSL_CTX *)tls, waku_tls_refuse_curve_parameters);
+#ifdef SSL_OP_NO_RX_CERTIFICATE_COMPRESSION
+    SSL_CTX_set_options((SSL_CTX *)tls, SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
+#endif
+    return CURLE_OK;
+}
+
+static inline CURLcode waku_curl_limit_certificates(CURL *handle) {
+    return curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, waku_tls_limit_certificates);
+}
 
 // Macros with casts and shifts, which Swift cannot import.
 

@@ -1,3 +1,4 @@
+import Core
 import CurlClient
 import Foundation
 import TestSupport
@@ -50,6 +51,23 @@ struct CurlClientTLSTests {
         #expect(pages[1].contains(reads ? "New, TLS" : "Reused, TLS"), "\(pages[1])")
     }
 
+    /// Each such certificate may take a fraction of a second to parse, before any is verified. This one, which nothing needs, is parsed fast.
+    @Test(arguments: [("named_curve", true), ("explicit", false)])
+    func serversOfOthersMayNotSendCurvesOfTheirOwn(encoding: String, isAccepted: Bool) async throws {
+        let server = try TLSServer(chain: encoding)
+        defer { server.stop() }
+        var configuration = CurlConfiguration(trust: .file(path: server.authority))
+        #expect(try await CurlClient(configuration: configuration).send(longTimeoutRequest(url: server.url)).status == 200)
+        configuration.destinations = .publicAddresses(and: [try #require(AddressRange("127.0.0.0/8"))])
+        let client = CurlClient(configuration: configuration)
+        if isAccepted {
+            #expect(try await client.send(longTimeoutRequest(url: server.url)).status == 200)
+        } else {
+            let error = try await #require(throws: HTTPError.self) { try await client.send(longTimeoutRequest(url: server.url)) }
+            #expect(error.code == .tls)
+        }
+    }
+
     @Test func theCertificateMustNameTheHost() async throws {
         let server = try TLSServer(host: "another.example")
         defer { server.stop() }
@@ -67,7 +85,8 @@ private struct TLSServer {
     private let folder: URL
     private let process = Process()
 
-    init(host: String = "127.0.0.1") throws {
+    /// - Parameter chain: How a second certificate of the server encodes the curve of its key; nil for none.
+    init(host: String = "127.0.0.1", chain: String? = nil) throws {
         folder = FileManager.default.temporaryDirectory.appending(path: "tls-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         authority = folder.appending(path: "authority.pem").path
@@ -83,10 +102,16 @@ private struct TLSServer {
                 "subjectAltName=\(name)", "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", "server.key", "-out", "server.pem",
             ] + key)
 
+        if let chain {
+            let encoding = ["-pkeyopt", "ec_param_enc:\(chain)"]
+            try Self.openssl(in: folder, ["req", "-x509", "-subj", "/CN=more", "-keyout", "more.key", "-out", "more.pem"] + key + encoding)
+        }
+
         let output = Pipe()
         process.executableURL = URL(filePath: "/usr/bin/openssl")
         process.currentDirectoryURL = folder
         process.arguments = ["s_server", "-accept", "127.0.0.1:0", "-cert", "server.pem", "-key", "server.key", "-www"]
+        if chain != nil { process.arguments? += ["-cert_chain", "more.pem"] }
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
         process.standardError = FileHandle.nullDevice
