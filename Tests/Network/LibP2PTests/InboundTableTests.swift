@@ -178,6 +178,21 @@ import Testing
         }
     }
 
+    @Test func aRefusedReconnectionLeavesTheOldConnectionCounted() {
+        var table = table { $0.inboundLimitPerBlock = 1 }
+        for id in 0..<2 { #expect(connect(&table, id, "192.0.\(id).1") == -1) }
+        for id in 2..<4 { #expect(admit(&table, id, "192.0.1.2", at: 60) == -1) }
+        #expect(secure(&table, 2, at: 60) == 1)
+        // The peer of the first connection, from the block whose only place has just been taken.
+        guard case .refused = table.secured(3, as: peers[0], at: Self.start + .seconds(60)) else {
+            Issue.record("somebody was evicted")
+            return
+        }
+        table.rate([peers[0]: PeerStanding(isNeeded: true)], at: Self.start + .seconds(61))
+        #expect(table.neededCount == 1)
+        #expect(connect(&table, 4, "192.0.0.2", at: 62) == nil)
+    }
+
     @Test func memoryIsReleasedFromTheLeastUsefulPeersFirst() {
         var table = table()
         for id in 0..<5 { #expect(connect(&table, id, "192.0.\(id).1") == -1) }

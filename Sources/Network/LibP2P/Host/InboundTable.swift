@@ -118,6 +118,8 @@ struct InboundTable<ID: Hashable> {
         }
         guard let evicted else {
             entries[id]?.phase = .leaving
+            // Its old connection stays open.
+            for id in replaced { entries[id]?.phase = .secured(peer) }
             return .refused
         }
         entries[evicted]?.phase = .leaving
