@@ -8,8 +8,8 @@ public struct GossipConfiguration: Hashable, Sendable {
     public var meshHigh = 8
     /// When a mesh is pruned, this many peers with the best scores are kept; the others are chosen at random (D_score).
     public var meshBest = 4
-    /// The minimum number of peers in a mesh that this node dialed (D_out), so that an attacker cannot surround it by dialing it. Less than
-    /// ``meshLow``, at most half of ``meshSize``.
+    /// The minimum number of peers in a mesh that this node dialed or chose otherwise (D_out), so that an attacker cannot surround it by dialing it.
+    /// Less than ``meshLow``, at most half of ``meshSize``.
     public var meshOutbound = 2
 
     /// The interval at which the driver calls ``GossipSubRouter/heartbeat(at:)``.

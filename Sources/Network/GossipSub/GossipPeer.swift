@@ -33,8 +33,8 @@ public enum GossipVersion: Hashable, Comparable, Sendable {
 
 struct GossipPeer {
     var version: GossipVersion
-    /// Whether this node dialed the peer.
-    let isOutbound: Bool
+    /// Whether this node dialed the peer, or chose it otherwise.
+    var isOutbound: Bool
     var topics: Set<String> = []
     var score: PeerScore
     /// Valid messages that this peer delivered first.
@@ -67,7 +67,7 @@ public struct GossipPeerStatus: Hashable, Sendable {
     public let peer: PeerNumber
     /// The current score, by ``ScoreConfiguration``; 0 for a new peer.
     public let score: Double
-    /// Whether this node dialed the peer.
+    /// Whether this node dialed the peer, or chose it otherwise.
     public let isOutbound: Bool
     /// The topics that the peer subscribed to, sorted.
     public let topics: [String]

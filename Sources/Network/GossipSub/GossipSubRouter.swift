@@ -106,6 +106,8 @@ public struct GossipSubRouter: Sendable {
     // MARK: Peers
 
     /// A gossip stream to a peer was opened: sends it this node's subscriptions. Ignored for a connected peer.
+    ///
+    /// - Parameter isOutbound: Whether this node dialed the peer, or chose it otherwise. Meshes keep places for such peers, which strangers can't take.
     public mutating func connected(_ peer: PeerNumber, version: GossipVersion, isOutbound: Bool) {
         guard peers[peer] == nil else { return }
         let score = retained.removeValue(forKey: peer)?.score ?? PeerScore()
@@ -114,6 +116,11 @@ public struct GossipSubRouter: Sendable {
         for topic in ownTopics where topics[topic]?.isSubscribed == true {
             act(.send(.subscription(topic: topic, isOn: true), to: peer))
         }
+    }
+
+    /// This node now chooses a connected peer, or no longer does: see ``connected(_:version:isOutbound:)``.
+    package mutating func count(_ peer: PeerNumber, asOutbound isOutbound: Bool) {
+        peers[peer]?.isOutbound = isOutbound
     }
 
     /// A further stream of a connected peer negotiated another protocol version: the higher one is used from then on.

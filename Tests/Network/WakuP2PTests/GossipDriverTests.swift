@@ -265,10 +265,27 @@ struct GossipDriverTests {
         #expect(router.takeReceptions()[0].isCovered)
     }
 
+    @Test func meshesKeepPlacesForChosenPeersThatDialedThisNode() throws {
+        let listed = NodeKey.generate().peerID
+        let router = router(chosen: [peer])
+        func isInMesh(_ peer: PeerID) -> Bool { router.statuses.contains { $0.peer == peer && !$0.status.meshes.isEmpty } }
+        // Enough for a mesh.
+        for _ in 0..<6 { try join(router, NodeKey.generate().peerID, over: Life(), isOutbound: false) }
+        try join(router, listed, over: second, isOutbound: false)
+        #expect(!isInMesh(listed))
+        try join(router, peer, over: first, isOutbound: false)
+        #expect(isInMesh(peer) && !isInMesh(listed))
+        router.choose([peer, listed])
+        _ = router.heartbeat()
+        #expect(isInMesh(listed) && router.statuses.allSatisfy { !$0.isOutbound })
+    }
+
     @Test func withoutChosenPeersAllCoverATopic() throws {
         let router = router()
         try join(router, peer, over: first, isOutbound: false)
         #expect(router.takeReceptions() == [.init(hasPeers: true, isCovered: true)])
+        // None has a place before others.
+        #expect(router.statuses.map(\.status.isOutbound) == [false])
     }
 
     @Test(arguments: [true, false]) func aLostPeerIsReportedWithWhenItWasLastHeard(isReplacedFirst: Bool) throws {

@@ -17,6 +17,8 @@ public struct PeerGossip: Hashable, Sendable {
     public let sentCount: Int
     /// When the last frame was received; before the first one, when the peer connected.
     let heardAt: Instant
+    /// Whether this node dialed the peer.
+    let isOutbound: Bool
 }
 
 /// How messages on a topic are received.
@@ -109,6 +111,9 @@ final class GossipDriver: Sendable {
 
         func isChosen(_ peer: PeerID, isOutbound: Bool) -> Bool { isOutbound || chosen?.contains(peer) ?? true }
 
+        /// Whether the peer has a place in meshes that strangers can't take. If this node chooses none, all are alike.
+        func isPreferred(_ peer: PeerID, isOutbound: Bool) -> Bool { isOutbound || chosen?.contains(peer) ?? false }
+
         func isCovered(_ topic: String) -> Bool { gossip.mesh(of: topic).contains { outbounds[$0]?.isChosen ?? false } }
 
         /// The connection to a peer ended.
@@ -187,7 +192,7 @@ final class GossipDriver: Sendable {
                 peer: peer, connection: connection, isOutbound: isOutbound, isChosen: state.isChosen(peer, isOutbound: isOutbound),
                 heardAt: now.instant)
             state.outbounds[number] = outbound
-            state.gossip.connected(number, version: version, isOutbound: isOutbound)
+            state.gossip.connected(number, version: version, isOutbound: state.isPreferred(peer, isOutbound: isOutbound))
             return outbound.framesQueued
         }
     }
@@ -214,6 +219,7 @@ final class GossipDriver: Sendable {
             for (number, outbound) in state.outbounds {
                 let isChosen = state.isChosen(outbound.peer, isOutbound: outbound.isOutbound)
                 state.outbounds[number]?.isChosen = isChosen
+                state.gossip.count(number, asOutbound: state.isPreferred(outbound.peer, isOutbound: outbound.isOutbound))
             }
         }
     }
@@ -357,7 +363,7 @@ final class GossipDriver: Sendable {
                 state.outbounds[status.peer].map { outbound in
                     PeerGossip(
                         peer: outbound.peer, status: status, receivedCount: outbound.receivedCount, sentCount: outbound.sentCount,
-                        heardAt: outbound.heardAt)
+                        heardAt: outbound.heardAt, isOutbound: outbound.isOutbound)
                 }
             }
         }

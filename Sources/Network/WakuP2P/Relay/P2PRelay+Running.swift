@@ -129,7 +129,7 @@ extension P2PRelay {
             while !Task.isCancelled {
                 let heard = driver.statuses.map {
                     SilenceWatch.Heard(
-                        peer: $0.peer, at: $0.heardAt, isOutbound: $0.status.isOutbound,
+                        peer: $0.peer, at: $0.heardAt, isOutbound: $0.isOutbound,
                         lacksSubscription: $0.status.topics.isEmpty && isConfigured($0.peer))
                 }
                 for action in watch.look(at: heard, now: .now) {
