@@ -304,6 +304,25 @@ struct P2PRelayTests {
         await liar.close()
     }
 
+    @Test("Inbound peers are not asked to publish", arguments: [WakuProtocol.lightpush, WakuProtocol.lightpushOld])
+    func inboundLightpush(protocolID: String) async throws {
+        let relay = try listening()
+        let liar = Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        liar.serve(WakuProtocol.metadata) { stream in
+            try await stream.writeMessage(ByteBuffer(bytes: WakuMetadata(clusterID: 16, shards: [32]).encoded()))
+        }
+        let requests = Mutex(0)
+        liar.serve(protocolID) { _ in requests.withLock { $0 += 1 } }
+        try await liar.connect(to: try await relay.address())
+        try await eventually { relay.relay.peers(speaking: protocolID) == [liar.peerID] }
+        await #expect(throws: RelayError(code: .unavailable, message: "no peer is on \(Self.topic)")) {
+            try await relay.relay.publish(message(1), on: Self.topic)
+        }
+        #expect(requests.withLock { $0 } == 0)
+        await relay.stop()
+        await liar.close()
+    }
+
     @Test("A store that did not answer is not asked again while another one answers")
     func silentStore() async throws {
         let hosts = (0..<2).map { _ in Host(key: .generate(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }) }

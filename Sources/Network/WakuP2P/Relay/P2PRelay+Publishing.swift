@@ -28,8 +28,8 @@ extension P2PRelay {
     /// Publishes by lightpush at two peers concurrently, so that one peer alone cannot suppress the message. When a peer refuses or does not answer,
     /// the next is tried. Returns when the first has confirmed it; the other one gets it meanwhile.
     func push(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
-        let current = peers(speaking: WakuProtocol.lightpush)
-        let old = peers(speaking: WakuProtocol.lightpushOld).filter { !current.contains($0) }
+        let current = ownPeers(speaking: WakuProtocol.lightpush)
+        let old = ownPeers(speaking: WakuProtocol.lightpushOld).filter { !current.contains($0) }
         let order = lockedState.withLock { $0.lightpush.order(current + old) }
         let (outcomes, outcome) = AsyncStream.makeStream(of: Result<Publication, RelayError>.self)
         // In a task of its own: publishing must not wait for a peer that does not answer.

@@ -37,11 +37,14 @@ extension P2PRelay {
 
     var hasStore: Bool { !stores.isEmpty }
 
-    /// The peers used for store queries, in random order: those that this node dialed, and configured ones. Any other node could dial in and falsely
-    /// answer that there are no messages.
-    var stores: [PeerID] {
+    /// The peers used for store queries, in random order.
+    var stores: [PeerID] { ownPeers(speaking: WakuProtocol.store) }
+
+    /// The peers that may serve this node, in random order: those that it dialed, and configured ones. Any other node could dial in and falsely answer
+    /// that there are no messages, or that it has sent one on.
+    func ownPeers(speaking protocolID: String) -> [PeerID] {
         let own = Set(host.peers.lazy.filter { !$0.connection.isInbound }.map(\.connection.peer))
-        return peers(speaking: WakuProtocol.store).filter { own.contains($0) || isConfigured($0) }
+        return peers(speaking: protocolID).filter { own.contains($0) || isConfigured($0) }
     }
 
     func peers(speaking protocolID: String) -> [PeerID] {
