@@ -275,6 +275,20 @@ import WakuCrypto
         #expect(victim.channel.isActive)
     }
 
+    @Test func refusedProposalsAreNotKept() throws {
+        let victim = try Victim()
+        var attacker = try Attacker(victim)
+        let proposal = line("/" + String(repeating: "a", count: 1_000))
+        try attacker.send(frame(1, 1, 1, 0) + data(1, line("/multistream/1.0.0")), to: victim)
+        for _ in 1..<MultistreamNegotiation.proposalLimit { try attacker.send(data(1, proposal), to: victim) }
+        let handler = try victim.channel.pipeline.syncOperations.handler(type: ConnectionHandler.self)
+        guard case .negotiating(let negotiation) = handler.streams[1]?.phase else {
+            Issue.record("the stream ended")
+            return
+        }
+        #expect(negotiation.received.readableBytes == 0 && negotiation.received.storageCapacity <= 2_048)
+    }
+
     @Test func goingAwayEndsTheConnection() throws {
         let victim = try Victim()
         var attacker = try Attacker(victim)

@@ -58,6 +58,8 @@ extension ConnectionHandler {
                 throw ConnectionError.protocolViolation("no window for an answer")
             }
             _ = session.send(&answers, on: id)
+            // Otherwise the lines that were read would stay in the buffer.
+            negotiation.received.shrink()
             entry.phase = .negotiating(negotiation)
             if let agreed { start(entry, id: id, protocolID: agreed, after: negotiation) }
         } catch {
