@@ -114,6 +114,46 @@ import WakuCrypto
         #expect(try preferences(bench, bench.publishAll().registers.first).version == 2)
     }
 
+    /// The change gets the version of the record that is being published.
+    @Test(arguments: [true, false]) func changeDuringAPublicationIsSentAfterIt(isKilled: Bool) throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        var actions = bench.takeActions()
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: [servers[0]])
+        if isKilled {
+            try bench.restart()
+            actions = bench.takeActions()
+        }
+        for action in actions { bench.publish(action, isPublished: true) }
+        bench.answer(try #require(actions.registers.first))
+        let sent = try #require(bench.publishAll().registers.first)
+        let next = try preferences(bench, sent)
+        #expect(next.version == 2 && next.devices[0].filters?.blockedChatList == [V01.chatHash("spam")])
+        bench.answer(sent)
+        #expect(bench.status(servers[0]) == .registered(version: 2) && bench.publishAll().registers.isEmpty)
+    }
+
+    @Test func changeThatAnotherServerAcceptedDuringAPublicationIsSentAfterIt() throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        let first = bench.takeActions()
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: Array(servers.prefix(2)))
+        bench.answer(try #require(bench.publishAll().registers.first))
+        #expect(bench.status(servers[1]) == .registered(version: 1))
+        for action in first { bench.publish(action, isPublished: true) }
+        bench.answer(try #require(first.registers.first))
+        let sent = bench.publishAll().registers
+        #expect(Set(sent.map(\.server)) == Set(servers.prefix(2)))
+        for sent in sent {
+            let next = try preferences(bench, sent)
+            #expect(next.version == 2 && next.devices[0].filters?.blockedChatList == [V01.chatHash("spam")])
+        }
+    }
+
     @Test func serverThatIsAddedGetsTheSameRecord() throws {
         var bench = registered(1)
         bench.register(with: servers)

@@ -21,9 +21,13 @@ extension V01RegistrationMachine {
     /// Once this content is published, any later content needs a higher version, at every server.
     private mutating func notePublication(of content: V01Content, to server: PublicKey) {
         update(server) { $0.lastVersion = max($0.lastVersion, content.version) }
-        guard content.version > own.highestVersion else { return }
-        own.highestVersion = content.version
-        isOwnChanged = true
+        // The record changed before this was known, and got the same version: the server would refuse it.
+        let isReplaced = servers[server]?.isWanted == true && own.content?.version == content.version && own.content != content
+        if content.version > own.highestVersion {
+            own.highestVersion = content.version
+            isOwnChanged = true
+        }
+        if isReplaced { renewContent() }
     }
 
     mutating func notPublished(_ register: V01.Register, to server: PublicKey, at now: Timestamp, jitter: Double) {
