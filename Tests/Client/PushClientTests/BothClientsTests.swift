@@ -71,6 +71,19 @@ import WakuCrypto
         }
     }
 
+    /// The message waits for `run()` when sending is switched off.
+    @Test(arguments: ClientVersion.allCases) func nothingIsSentAfterSendingWasSwitchedOff(version: ClientVersion) async throws {
+        let client = try await network.client(version)
+        client.setSending(true)
+        let notifying = Task { try await client.notify(.to(newKey())) }
+        for _ in 0..<200 { await Task.yield() }
+        client.setSending(false)
+        try await client.whileRunning { _ in
+            let error = await #expect(throws: PushClientError.self) { try await notifying.value }
+            #expect(error?.code == .notEnabled)
+        }
+    }
+
     @Test(arguments: ClientVersion.allCases) func registeringAfterUnregisteringSendsTheNewProfileOnly(version: ClientVersion) async throws {
         let server = network.addServer()
         var profile = DeviceProfile.phone

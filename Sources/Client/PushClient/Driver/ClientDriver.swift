@@ -192,14 +192,16 @@ extension ClientDriver {
     func notify(
         _ message: OutgoingNotification, contentByteLimit: Int, chat: [UInt8], author: [UInt8]
     ) async throws(PushClientError) -> [DeviceOutcome] {
-        guard runner.read({ machine, _ in machine.own.isSending }) else {
-            throw PushClientError(code: .notEnabled, message: "sending is switched off: switch it on with setSending(true)")
-        }
+        guard runner.read({ machine, _ in machine.own.isSending }) else { throw .sendingIsOff }
         let id = message.messageID
         guard (1...OutgoingNotification.messageIDByteLimit).contains(id.count) else { throw .unusableMessageID }
         guard message.content.count <= contentByteLimit else { throw .tooLong }
         try await runner.waitUntilRunning()
-        turn { $0.notify(message, chat: chat, author: author, at: $1) }
+        let isSending = runner.turn { machine, now in
+            guard machine.own.isSending else { return (Machine.Output(), false) }
+            return (machine.notify(message, chat: chat, author: author, at: now), true)
+        }
+        guard isSending else { throw .sendingIsOff }
         while true {
             let outcomes = await withTaskCancellationHandler {
                 await runner.wait(nil, whileRunning: true) { machine -> [DeviceOutcome]? in

@@ -55,6 +55,8 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
     )
     static let receivingIsOff = PushClientError(
         code: .notEnabled, message: "receiving is switched off: switch it on with setReceiving(true) or enablesReceiving")
+    static let sendingIsOff = PushClientError(
+        code: .notEnabled, message: "sending is switched off: switch it on with setSending(true)")
 }
 
 extension Duration {
