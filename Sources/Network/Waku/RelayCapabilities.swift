@@ -40,17 +40,21 @@ extension RelaySet: ConfirmingRelay, StoreReadingRelay {
     }
 
     /// Reads a page from the first relay whose store answers. The next page may come from another one.
+    ///
+    /// - Throws: ``RelayError`` of a relay, `unavailable` rather than `refused`.
     public func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
-        var last = RelayError(code: .refused, message: "no relay has a store")
+        var failures: [RelayError] = []
         for relay in relays {
             guard let relay = relay as? any StoreReadingRelay else { continue }
             do throws(RelayError) {
                 return try await relay.storePage(query)
             } catch {
-                last = error
+                failures.append(error)
             }
         }
-        throw last
+        // A store that may answer later makes another attempt worthwhile.
+        throw failures.first { $0.code == .unavailable } ?? failures.first
+            ?? RelayError(code: .refused, message: "no relay has a store")
     }
 }
 

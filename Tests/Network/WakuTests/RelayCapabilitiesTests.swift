@@ -84,6 +84,10 @@ import Waku
         let set = RelaySet([PlainRelay(.attached), CapableRelay(failure: unavailable), CapableRelay()])
         #expect(try await set.storePage(StoreQuery()).cursor == "a cursor")
         await #expect(throws: unavailable) { try await RelaySet([CapableRelay(failure: unavailable)]).storePage(StoreQuery()) }
+        let refusal = RelayError(code: .refused, message: "no store")
+        for relays in [[CapableRelay(failure: unavailable), CapableRelay(failure: refusal)], [CapableRelay(failure: refusal)]] {
+            await #expect(throws: relays.count > 1 ? unavailable : refusal) { try await RelaySet(relays).storePage(StoreQuery()) }
+        }
         do {
             _ = try await RelaySet([PlainRelay(.attached)]).storePage(StoreQuery())
             Issue.record("there is no store")
