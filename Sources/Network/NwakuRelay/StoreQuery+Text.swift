@@ -2,9 +2,9 @@ import Core
 import Waku
 
 extension StoreQuery {
-    /// The query string for `GET /store/v3/messages`: `name=value&…`, percent-encoded, in ascending order of time.
+    /// The query string for `GET /store/v3/messages`: `name=value&…`, percent-encoded.
     var text: String {
-        var items = ["includeData=\(includesMessages)", "ascending=true", "pageSize=\(pageSize)"]
+        var items = ["includeData=\(includesMessages)", "ascending=\(isAscending)", "pageSize=\(pageSize)"]
         if let pubsubTopic { items.append("pubsubTopic=" + percentEncoded(pubsubTopic.rawValue)) }
         if !contentTopics.isEmpty {
             items.append("contentTopics=" + contentTopics.map { percentEncoded($0.rawValue) }.joined(separator: ","))

@@ -2,6 +2,7 @@ import Core
 import StatusProtocol
 import TestSupport
 import Testing
+import Waku
 import WakuCrypto
 
 @testable import PushClient
@@ -68,6 +69,50 @@ import WakuCrypto
             await #expect(throws: PushClientError.self) { try await client.register(with: [server]) }
             await #expect(throws: PushClientError.self) { try await client.notify(.to(server)) }
             #expect(network.published.isEmpty)
+        }
+    }
+
+    // MARK: Topics with many messages
+
+    /// Messages that nobody can read, published from `start` on.
+    private func flood(_ topic: ContentTopic, _ count: Int = 2_000, from start: Timestamp) {
+        for index in 0..<count {
+            network.spread(WakuMessage(payload: [1], contentTopic: topic, timestamp: start + .milliseconds(index)))
+        }
+    }
+
+    @Test(arguments: ClientVersion.allCases) func olderMessagesDoNotHideAnAdvertisement(version: ClientVersion) async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        flood(ClientNetwork.contactCodeTopic(bob.publicKey), from: .now() - .seconds(24 * 3600))
+        try await network.register(version, with: [server], bob)
+        try await network.client(version).whileRunning { alice in
+            let found = try await alice.discover(bob.publicKey, timeout: .seconds(60))
+            #expect(found.map(\.server) == [server])
+        }
+    }
+
+    /// Newer messages on one topic hide neither the advertisement on another, nor that the look-up of theirs is not over.
+    @Test(arguments: ClientVersion.allCases) func newerMessagesHideTheAdvertisementOnTheirTopicOnly(version: ClientVersion) async throws {
+        let server = network.addServer()
+        let (bob, carol, store) = (PrivateKey.generate(), newKey(), MemoryClientStore())
+        // The look-up of both is one query.
+        try await network.client(version, store: store).whileRunning { alice in
+            for friend in [bob.publicKey, carol] {
+                await #expect(throws: PushClientError.self) { try await alice.discover(friend, timeout: .seconds(60)) }
+            }
+            await alice.waitUntilStored(timeout: .seconds(60))
+        }
+        try await network.register(version, with: [server], bob)
+        flood(ClientNetwork.contactCodeTopic(carol), 2_001, from: .now())
+        let relay = network.relay()
+        try await network.client(version, store: store, relay: relay).whileRunning { alice in
+            let found = try await alice.discover(bob.publicKey, timeout: .seconds(60))
+            #expect(found.map(\.server) == [server])
+            try await eventually { relay.lookUpCount > 40 }
+            // It is not known that she has no server.
+            let none = try await alice.discover(carol, timeout: .milliseconds(500))
+            #expect(none.isEmpty)
         }
     }
 

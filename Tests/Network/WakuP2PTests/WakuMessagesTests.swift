@@ -41,6 +41,12 @@ struct StoreMessagesTests {
         #expect(try StoreRequest(parsing: query.encoded(requestID: "")).startTime?.rawValue == time)
     }
 
+    @Test("A query for the newest messages")
+    func descending() {
+        let bytes = StoreQuery(isAscending: false).encoded(requestID: "")
+        #expect(bytes == [0x0A, 0, 0x10, 1, 0xA0, 0x03, 0, 0xA8, 0x03, 100])
+    }
+
     @Test("A query for hashes")
     func hashes() throws {
         let hash = MessageHash(bytes: [UInt8](repeating: 3, count: 32))

@@ -20,6 +20,11 @@ protocol ClientDriver: AnyObject, Sendable {
     func advertise(_ advertisement: Machine.Version.Advertisement) async
     /// Handles a message from the network. Messages on unknown topics cost only a dictionary look-up.
     func take(_ message: WakuMessage)
+    /// Handles a message on a registrant's contact code topic.
+    ///
+    /// - Returns: Whether it is an advertisement that the registrant signed.
+    @discardableResult
+    func takeAdvertisement(_ message: WakuMessage, of owner: PublicKey) -> Bool
 }
 
 extension ClientDriver {
@@ -70,8 +75,15 @@ extension ClientDriver {
 
     private func lookUp(_ registrants: [PublicKey]) async {
         do throws(RelayError) {
-            let isDone = try await network.lookUpContactCodes(of: registrants) { take($0) }
-            turn { $0.lookUpEnded(registrants, isDone ? .found : .noStore, at: $1) }
+            guard let hidden = try await network.lookUpContactCodes(of: registrants, deliver: { takeAdvertisement($0, of: $1) }) else {
+                return turn { $0.lookUpEnded(registrants, .noStore, at: $1) }
+            }
+            turn { $0.lookUpEnded(registrants.filter { !hidden.contains($0) }, .found, at: $1) }
+            guard !hidden.isEmpty else { return }
+            for registrant in registrants where hidden.contains(registrant) {
+                runner.report(.relayFailed(reason: "the store has too many messages on the contact code topic of \(registrant)"))
+            }
+            turn { $0.lookUpEnded(Array(hidden), .noAnswer, at: $1) }
         } catch {
             if Task.isCancelled { return }
             let isUnavailable = error.code == .unavailable

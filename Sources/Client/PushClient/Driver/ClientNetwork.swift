@@ -8,7 +8,9 @@ import WakuCrypto
 final class ClientNetwork: Sendable {
     /// How far back a store look-up goes. Devices in use repeat their advertisements every day.
     private static let lookBack = Duration.seconds(30 * 24 * 3600)
+    /// Limits of a query: anyone can publish on a contact code topic.
     private static let pageLimit = 20
+    private static let byteLimit = 16 << 20
 
     let relay: any Relay
     let pubsubTopic: PubsubTopic
@@ -37,22 +39,63 @@ final class ClientNetwork: Sendable {
 
     /// Looks up the latest messages on the registrants' contact code topics in the network's store.
     ///
-    /// - Returns: Whether every look-up succeeded. Registrants whose topics could not be looked up are looked up at the next start.
+    /// - Parameter deliver: Called with each message and the registrant of its topic, for each query in the order of publication. Returns whether it
+    ///   is an advertisement of the registrant.
+    /// - Returns: The registrants without an advertisement among their latest messages, when there are more messages than were read; nil if there is no
+    ///   store to read.
     func lookUpContactCodes(
-        of registrants: [PublicKey], deliver: @Sendable (WakuMessage) -> Void
-    ) async throws(RelayError) -> Bool {
-        guard let relay = relay as? any StoreReadingRelay else { return false }
+        of registrants: [PublicKey], deliver: @Sendable (WakuMessage, PublicKey) -> Bool
+    ) async throws(RelayError) -> Set<PublicKey>? {
+        guard let relay = relay as? any StoreReadingRelay else { return nil }
         let topics = registrants.map(Self.contactCodeTopic)
         try await relay.waitUntilWatching(topics)
-        for var query in StoreQuery.queries(pubsubTopics: [pubsubTopic], contentTopics: topics, from: .now() - Self.lookBack) {
-            for _ in 0..<Self.pageLimit {
-                let page = try await relay.storePage(query)
-                for received in page.messages { deliver(received.message) }
-                guard let cursor = page.cursor, cursor != query.cursor else { break }
-                query.cursor = cursor
+        let owners = Dictionary(grouping: registrants, by: Self.contactCodeTopic)
+        var queries = StoreQuery.queries(
+            pubsubTopics: [pubsubTopic], contentTopics: topics, from: .now() - Self.lookBack, isAscending: false)
+        var hidden: Set<PublicKey> = []
+        while let query = queries.popLast() {
+            let (messages, isComplete) = await read(query, from: relay)
+            var missing = Set(query.contentTopics.flatMap { owners[$0] ?? [] })
+            // A later advertisement replaces an earlier one.
+            for message in messages.sorted(by: { $0.timestamp < $1.timestamp }) {
+                for owner in owners[message.contentTopic] ?? [] {
+                    if deliver(message, owner) { missing.remove(owner) }
+                }
+            }
+            if try isComplete.get() { continue }
+            guard query.contentTopics.count > 1 else {
+                hidden.formUnion(missing)
+                continue
+            }
+            // The messages on one topic must not hide the advertisements on the others.
+            for topic in Set(missing.map(Self.contactCodeTopic)) {
+                var single = query
+                single.contentTopics = [topic]
+                queries.append(single)
             }
         }
-        return true
+        return hidden
+    }
+
+    /// - Returns: The messages that were read, and whether these are all.
+    private func read(
+        _ query: StoreQuery, from relay: any StoreReadingRelay
+    ) async -> (messages: [WakuMessage], isComplete: Result<Bool, RelayError>) {
+        var query = query
+        var (messages, byteCount): ([WakuMessage], Int) = ([], 0)
+        for _ in 0..<Self.pageLimit {
+            do throws(RelayError) {
+                let page = try await relay.storePage(query)
+                messages += page.messages.map(\.message)
+                byteCount += page.messages.reduce(0) { $0 + $1.message.payload.count }
+                guard let cursor = page.cursor, cursor != query.cursor else { return (messages, .success(true)) }
+                guard byteCount < Self.byteLimit else { break }
+                query.cursor = cursor
+            } catch {
+                return (messages, .failure(error))
+            }
+        }
+        return (messages, .success(false))
     }
 
     /// Encrypts an envelope for a symmetric topic.

@@ -83,22 +83,28 @@ extension StatusPushClient: ClientDriver {
     }
 
     /// Any node may have relayed the advertisement: only its owner's signature counts.
-    private func takeAdvertisement(_ message: WakuMessage, of owner: PublicKey) {
-        guard let data = network.contactCode(in: message, of: owner) else { return }
+    @discardableResult
+    func takeAdvertisement(_ message: WakuMessage, of owner: PublicKey) -> Bool {
+        guard let data = network.contactCode(in: message, of: owner) else { return false }
         let signed: SignedAdvertisement
         do throws(EnvelopeError) {
             signed = try SignedAdvertisement(parsing: data)
         } catch .otherKind {
-            return
+            return false
         } catch {
-            return turn { $0.advertisementRejected(of: owner, .unreadable, at: $1) }
+            turn { $0.advertisementRejected(of: owner, .unreadable, at: $1) }
+            return false
         }
-        guard signed.owner == owner else { return turn { $0.advertisementRejected(of: owner, .foreignSignature, at: $1) } }
+        guard signed.owner == owner else {
+            turn { $0.advertisementRejected(of: owner, .foreignSignature, at: $1) }
+            return false
+        }
         let age = Timestamp.now().since(message.timestamp)
         turn {
             $0.advertised(
                 by: owner, from: signed.installationID, rows: signed.advertisement.pushNotificationInfo, age: age, at: $1)
         }
+        return true
     }
 }
 

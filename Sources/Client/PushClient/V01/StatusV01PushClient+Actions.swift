@@ -90,19 +90,25 @@ extension StatusV01PushClient: ClientDriver {
     }
 
     /// Only the owner's signature on the advertisement counts. The topic also carries other messages, such as those of the deployed protocol.
-    private func takeAdvertisement(_ message: WakuMessage, of owner: PublicKey) {
-        guard let data = network.contactCode(in: message, of: owner) else { return }
+    @discardableResult
+    func takeAdvertisement(_ message: WakuMessage, of owner: PublicKey) -> Bool {
+        guard let data = network.contactCode(in: message, of: owner) else { return false }
         let signed: V01.SignedAdvertisement
         do throws(EnvelopeError) {
             signed = try V01.SignedAdvertisement(parsing: data)
         } catch .otherKind {
-            return
+            return false
         } catch {
-            return turn { $0.advertisementRejected(of: owner, .unreadable, at: $1) }
+            turn { $0.advertisementRejected(of: owner, .unreadable, at: $1) }
+            return false
         }
-        guard signed.owner == owner else { return turn { $0.advertisementRejected(of: owner, .foreignSignature, at: $1) } }
+        guard signed.owner == owner else {
+            turn { $0.advertisementRejected(of: owner, .foreignSignature, at: $1) }
+            return false
+        }
         let age = Timestamp.now().since(message.timestamp)
         turn { $0.advertised(by: owner, rows: signed.advertisement.info, age: age, at: $1) }
+        return true
     }
 }
 

@@ -24,11 +24,14 @@ public struct StoreQuery: Hashable, Sendable {
     public var includesMessages: Bool
     /// The maximum number of messages in the response, at most ``maximumPageSize``.
     public var pageSize: Int
+    /// Whether the first page has the oldest messages, instead of the newest.
+    public var isAscending: Bool
 
     /// The defaults query all messages of a store, oldest first, in pages of ``maximumPageSize``.
     public init(
         pubsubTopic: PubsubTopic? = nil, contentTopics: [ContentTopic] = [], startTime: Timestamp? = nil, endTime: Timestamp? = nil,
-        hashes: [MessageHash] = [], cursor: String? = nil, includesMessages: Bool = true, pageSize: Int = StoreQuery.maximumPageSize
+        hashes: [MessageHash] = [], cursor: String? = nil, includesMessages: Bool = true, pageSize: Int = StoreQuery.maximumPageSize,
+        isAscending: Bool = true
     ) {
         self.pubsubTopic = pubsubTopic
         self.contentTopics = contentTopics
@@ -38,6 +41,7 @@ public struct StoreQuery: Hashable, Sendable {
         self.cursor = cursor
         self.includesMessages = includesMessages
         self.pageSize = pageSize
+        self.isAscending = isAscending
     }
 
     /// Whether a message is on the topics of the query. Other messages in a response are discarded.
@@ -48,17 +52,20 @@ public struct StoreQuery: Hashable, Sendable {
 
     /// Queries for any number of content topics, ``maximumTopicCount`` in each; none without topics.
     package static func queries(
-        pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp? = nil
+        pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp? = nil,
+        isAscending: Bool = true
     ) -> [StoreQuery] {
         pubsubTopics.flatMap { pubsubTopic in
             contentTopics.chunks(of: maximumTopicCount).map { topics in
-                StoreQuery(pubsubTopic: pubsubTopic, contentTopics: Array(topics), startTime: startTime, endTime: endTime)
+                StoreQuery(
+                    pubsubTopic: pubsubTopic, contentTopics: Array(topics), startTime: startTime, endTime: endTime, isAscending: isAscending
+                )
             }
         }
     }
 }
 
-/// One page of a store's response, in order of the messages' timestamps.
+/// One page of a store's response. Nodes return the messages in ascending order of their timestamps, also when the pages are not.
 public struct StorePage: Hashable, Sendable {
     /// The messages that could be decoded; empty when only hashes were requested.
     public let messages: [ReceivedMessage]

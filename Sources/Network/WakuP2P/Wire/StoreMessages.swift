@@ -7,7 +7,7 @@ import WakuCrypto
 ///     { 1 request id · 2 include data(bool) · 10 pubsub topic · 11 content topics* · 12 start time(sint64) · 13 end time(sint64) · 20 hashes*
 ///     · 51 cursor · 52 forward(bool) · 53 page size }
 ///
-/// Times are message timestamps in nanoseconds. Pages are in ascending order of time. Nodes refuse queries with both hashes and topics or times.
+/// Times are message timestamps in nanoseconds. Nodes refuse queries with both hashes and topics or times.
 extension StoreQuery {
     /// - Parameter requestID: At most 256 bytes. Servers repeat it in the response.
     func encoded(requestID: String) -> [UInt8] {
@@ -21,7 +21,8 @@ extension StoreQuery {
         for hash in hashes { writer.field(20, hash.bytes) }
         // Pages of nodes' HTTP interface have it with a prefix.
         if let cursor = cursor.flatMap({ bytes(hex: $0.hasPrefix("0x") ? $0.dropFirst(2) : $0[...]) }) { writer.field(51, cursor) }
-        writer.field(52, true)
+        // Nodes take it for true if it is left out.
+        writer.field(52, isAscending)
         writer.field(53, UInt64(pageSize))
         return writer.bytes
     }

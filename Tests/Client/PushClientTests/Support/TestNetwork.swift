@@ -224,8 +224,11 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
             return inner.hasStore
         }
         guard hasStore else { throw RelayError(code: .refused, message: "no peer has a store") }
-        let messages = network.published.filter { query.contentTopics.contains($0.contentTopic) }
-            .map { ReceivedMessage(message: $0, pubsubTopic: .statusDefault) }
-        return StorePage(messages: messages, hashes: messages.map(\.hash), cursor: nil)
+        let stored = network.published.filter { query.contentTopics.contains($0.contentTopic) }
+            .sorted { query.isAscending ? $0.timestamp < $1.timestamp : $0.timestamp > $1.timestamp }
+        let page = stored.dropFirst(query.cursor.flatMap { Int($0) } ?? 0).prefix(query.pageSize)
+        let messages = page.map { ReceivedMessage(message: $0, pubsubTopic: .statusDefault) }
+        return StorePage(
+            messages: messages, hashes: messages.map(\.hash), cursor: page.endIndex < stored.endIndex ? String(page.endIndex) : nil)
     }
 }
