@@ -171,9 +171,10 @@ struct DoctorExamination {
     private var nearestFolder: String { Serve.nearestFolder(to: options.data) }
 
     private func folder() -> DoctorFacts.Folder {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: options.data)
+        let path = URL(fileURLWithPath: options.data).resolvingSymlinksInPath().path
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         return DoctorFacts.Folder(
-            exists: attributes != nil, isOwned: attributes?[.ownerAccountID] as? UInt32 == getuid(),
+            exists: attributes != nil, isOwned: getuid() == 0 || attributes?[.ownerAccountID] as? UInt32 == getuid(),
             isWritable: access(nearestFolder, W_OK | X_OK) == 0, mode: attributes?[.posixPermissions] as? Int ?? 0o700,
             isReadOnly: DataFolder.isReadOnly(nearestFolder))
     }

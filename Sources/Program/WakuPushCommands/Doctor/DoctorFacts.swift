@@ -8,6 +8,7 @@ import Storage
 struct DoctorFacts: Sendable {
     struct Folder: Hashable, Sendable {
         let exists: Bool
+        /// Whether it belongs to this user; true for root: files that root makes in it get its owner.
         let isOwned: Bool
         let isWritable: Bool
         /// Permissions, as in `chmod`.

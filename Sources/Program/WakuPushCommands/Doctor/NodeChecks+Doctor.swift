@@ -51,7 +51,9 @@ extension NodeChecks {
             let mode = "0" + String(folder.mode, radix: 8)
             return Finding("data", .warn, "the folder is accessible by others (mode \(mode))", remedy: "chmod 700 the data folder")
         }
-        if !folder.isOwned { return Finding("data", .warn, "the folder belongs to another user", remedy: "run this as the daemon's user") }
+        if !folder.isOwned {
+            return Finding("data", .warn, "the folder belongs to another user", remedy: "run this as the daemon's user or root")
+        }
         return Finding("data", .ok, "writable, accessible by its owner only")
     }
 

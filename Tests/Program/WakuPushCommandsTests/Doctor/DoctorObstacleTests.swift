@@ -45,6 +45,24 @@ struct DoctorObstacleTests {
         #expect(found.count { $0.text.contains("--identity is missing") } == 1)
     }
 
+    /// As `sudo waku-push doctor` on the folder of the service's user.
+    @Test(.enabled(if: geteuid() == 0))
+    func rootMayExamineTheFolderOfAnotherUser() async throws {
+        #expect(mkdir(folder.path + "/data", 0o700) == 0 && chown(folder.path + "/data", 65534, 65534) == 0)
+        let data = try await findings(["--identity", key.path, "--http", "127.0.0.1:0"]).first { $0.check == "data" }
+        #expect(data?.verdict == "ok", "\(String(describing: data))")
+    }
+
+    @Test func aLinkToTheDataFolderIsFollowed() async throws {
+        #expect(mkdir(folder.path + "/disk", 0o700) == 0 && symlink(folder.path + "/disk", folder.path + "/data") == 0)
+        func data() async throws -> Finding? {
+            try await findings(["--identity", key.path, "--http", "127.0.0.1:0"]).first { $0.check == "data" }
+        }
+        #expect(try await data()?.verdict == "ok")
+        #expect(chmod(folder.path + "/disk", 0o750) == 0)
+        #expect(try await data()?.text.hasSuffix("(mode 0750)") == true)
+    }
+
     @Test("An address in use is a finding")
     func address() async throws {
         let server = try RawHTTPServer { _ in .status(200) }
