@@ -429,6 +429,23 @@ struct ClientTests {
         }
     }
 
+    /// In any order of the devices.
+    @Test func anAttemptThatMaySucceedLaterTakesPrecedenceInTheExitCode() {
+        let key = PrivateKey.generate().publicKey
+        let results: [DeviceOutcome.Result] = [.gaveUp(.notRegistered), .gaveUp(.noServer), .notAllowed, .notified(by: key)]
+        for results in [results, results.reversed()] {
+            let outcomes = results.map { DeviceOutcome(registrant: key, installationID: nil, result: $0) }
+            let failure = #expect(throws: CommandFailure.self) { try outcomes.report([1], asJSON: true, nil, DurationArgument("1s")) }
+            #expect(failure?.code == .unavailable && failure?.message.hasSuffix("they did not answer, or failed") == true)
+        }
+        // Without --state.
+        for errors in [[PushNotificationReport.ErrorType.notRegistered, .internalError], [.internalError, .notRegistered]] {
+            #expect(CommandFailure(errors)?.code == .unavailable)
+        }
+        #expect(CommandFailure([.wrongToken])?.code == .data)
+        #expect(CommandFailure([PushNotificationReport.ErrorType]()) == nil)
+    }
+
     @Test func exitCodeOfDevicesForOthersDependsOnTheRest() throws {
         let key = PrivateKey.generate().publicKey
         func outcome(_ id: String, _ result: DeviceOutcome.Result) -> DeviceOutcome {

@@ -109,10 +109,7 @@ extension Client {
             } else {
                 Output.table(["INSTALLATION", "RESULT"], rows.map { [$0.installation, $0.error ?? "success"] })
             }
-            let errors = reports.compactMap(\.error)
-            if let error = errors.first(where: { !$0.passes }) ?? errors.first {
-                throw CommandFailure(error.passes ? .unavailable : .data, "not all devices were notified: \(error.name)")
-            }
+            if let failure = CommandFailure(reports.compactMap(\.error)) { throw failure }
         }
 
         private struct Row: Encodable {
@@ -126,6 +123,14 @@ extension Client {
                 error = report.error?.name
             }
         }
+    }
+}
+
+extension CommandFailure {
+    /// The failure of a request with these errors of devices; nil if there are none. An error that may pass takes precedence.
+    init?(_ errors: [PushNotificationReport.ErrorType]) {
+        guard let error = errors.first(where: \.passes) ?? errors.first else { return nil }
+        self.init(error.passes ? .unavailable : .data, "not all devices were notified: \(error.name)")
     }
 }
 
@@ -151,29 +156,25 @@ extension [DeviceOutcome] {
     ///   - asJSON: Whether to print a JSON object per line.
     ///   - obstacle: Why no messages are sent or received; nil when a relay is attached.
     ///   - timeout: How long the command waited for servers.
-    /// - Throws: ``CommandFailure`` when not all devices were notified. Devices whose owner allows only others to notify them count when no other
-    ///   device was notified.
+    /// - Throws: ``CommandFailure`` when not all devices were notified: `unavailable` if a later attempt may succeed for one of them. Devices whose
+    ///   owner allows only others to notify them count when no other device was notified.
     func report(_ messageID: [UInt8], asJSON: Bool, _ obstacle: String?, _ timeout: DurationArgument) throws {
         for outcome in self { try ClientEventLine(messageID, outcome).print(asJSON: asJSON) }
         guard !isEmpty else {
             let reason = obstacle ?? "none is advertised, and no server that answered has one"
             throw CommandFailure(.unavailable, "nobody was notified: no device is known: \(reason)")
         }
-        var isNotified = false
-        for outcome in self {
-            switch outcome.result {
-            case .notified: isNotified = true
-            case .notAllowed: break
-            case .gaveUp(.cancelled):
-                let reason = obstacle ?? "no server confirmed it within \(timeout.description) (INTERNAL_ERROR, or no answer)"
-                throw CommandFailure(.unavailable, "not all devices were notified: \(reason)")
-            case .gaveUp(.notRegistered):
-                throw CommandFailure(.data, "not all devices were notified: \(DeviceOutcome.GiveUpReason.notRegistered.explanation)")
-            case .gaveUp(let reason):
-                throw CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? reason.explanation)")
-            }
+        let reasons = compactMap { outcome -> DeviceOutcome.GiveUpReason? in
+            if case .gaveUp(let reason) = outcome.result { reason } else { nil }
         }
-        guard isNotified else {
+        if let reason = reasons.first(where: { $0 != .notRegistered }) {
+            let explanation =
+                reason == .cancelled
+                ? "no server confirmed it within \(timeout.description) (INTERNAL_ERROR, or no answer)" : reason.explanation
+            throw CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? explanation)")
+        }
+        if let reason = reasons.first { throw CommandFailure(.data, "not all devices were notified: \(reason.explanation)") }
+        guard contains(where: { if case .notified = $0.result { true } else { false } }) else {
             throw CommandFailure(.data, "none of the devices may be notified by this key: their owner did not allow it")
         }
     }
