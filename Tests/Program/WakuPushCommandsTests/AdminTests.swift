@@ -108,6 +108,23 @@ struct AdminTests {
             TopicRow(contentTopic: ContentTopic(TopicTag(of: topic)).rawValue, purpose: purpose, keyHash: KeyHash(of: key).hex)
         }
         #expect(try await fixture.admin("topics", "--json", identified: true).json() == own + queries)
+
+        // Those of each identity, as serve listens on them.
+        let other = try KeyFile(in: fixture.folder, "other.key")
+        let (both, v01) = ("\(fixture.server.path), \(other.path)", ["WAKU_PUSH_STATUS_V0_1": "true"])
+        let topics = ["admin", "topics", "--json", "--limit", "1", "--data", fixture.data]
+        for (options, environment) in [
+            (["--identity", fixture.server.path, "--identity", other.path], v01), ([], v01.merging(["WAKU_PUSH_IDENTITY": both]) { $1 }),
+        ] {
+            let rows = try await run(topics + options, environment: environment).json([TopicRow].self)
+            let expected = [key, other.key.publicKey].flatMap { key in
+                [StatusTopics.personal(key), StatusTopics.partitioned(key), V01.serverTopic(key)].map {
+                    [ContentTopic(TopicTag(of: $0)).rawValue, KeyHash(of: key).hex]
+                }
+            }
+            #expect(rows.dropLast(2).map { [$0.contentTopic, $0.keyHash] } == expected)
+            #expect(rows.filter { $0.purpose == "version 0.1" }.count == 2)
+        }
         let text = try await fixture.admin("topics", identified: true)
         #expect(text.rows.first == ["CONTENT TOPIC", "PURPOSE", "KEY HASH"])
         let rows = (own + queries).map { [$0.contentTopic, $0.purpose, "\($0.keyHash.prefix(16))…"] }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import NodeAPI
 import NodeAssembly
+import PushNode
 import StatusProtocol
 import StatusServer
 import Storage
@@ -10,7 +11,12 @@ import WakuCrypto
 extension Admin {
     struct Topics: AdminCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Lists the content topics that the node listens on: its own (with --identity), and one or two for each registrant.")
+            abstract: "Lists the content topics that the node listens on: its own (with --identity), and two for each registrant.",
+            discussion: """
+                With several --identity options, the topics of each are listed. That of version 0.1 is listed if the daemon that runs on the data \
+                folder serves it, or without a daemon if --status-v0.1 is set in the environment or the configuration file. Of protocols that \
+                were added to the program, only the topics of registrations are listed.
+                """)
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
@@ -19,10 +25,16 @@ extension Admin {
         func execute() async throws {
             let store = try await openStore()
             var rows: [Row] = []
-            if let identity = admin.identityFile {
-                let overview = IdentityOverview(try IdentityFile.read(identity).publicKey)
+            let identities = admin.identity.isEmpty ? Environment.list("identity") : admin.identity
+            let hasV01 = identities.isEmpty ? false : await servesV01()
+            for identity in identities {
+                let key = try IdentityFile.read(identity).publicKey
+                let overview = IdentityOverview(key)
                 rows.append(Row(contentTopic: overview.personalTopic, purpose: "personal", keyHash: overview.keyHash))
                 rows.append(Row(contentTopic: overview.partitionedTopic, purpose: "partitioned", keyHash: overview.keyHash))
+                guard hasV01 else { continue }
+                let topic = ContentTopic(TopicTag(of: V01.serverTopic(key))).rawValue
+                rows.append(Row(contentTopic: topic, purpose: "version 0.1", keyHash: overview.keyHash))
             }
             for keyHash in try store.read(StatusServer.Registrations.registeredKeyHashes(limit: limit.count)) {
                 let topics = QueryTopics(of: keyHash)
@@ -38,6 +50,12 @@ extension Admin {
             Output.table(
                 ["CONTENT TOPIC", "PURPOSE", "KEY HASH"],
                 rows.map { [$0.contentTopic, $0.purpose, $0.keyHash.map { String($0.prefix(16)) + "…" } ?? "–"] })
+        }
+
+        /// Whether the daemon serves version 0.1; without one, as the environment and the configuration file say.
+        private func servesV01() async -> Bool {
+            let setup: AdminAPI.Setup? = try? await client().get("/setup")
+            return setup?.protocols.map { $0[StatusV01Options.protocolName] != nil } ?? Environment.flag("status-v0.1")
         }
 
         private struct Row: Encodable {
