@@ -171,7 +171,8 @@ struct ListenTests {
         let wrongAddress = try await run("client", "listen", "--folder", desktop, "--public-url", "https://push.example")
         #expect(wrongAddress.status == 64 && wrongAddress.failure?.contains("--renew") == true)
         for arguments in [
-            ["--listen", "0.0.0.0:8443"], ["--listen", "127.0.0.1:0"], ["--count", "0"], ["--public-url", "http://a.example"],
+            ["--listen", "0.0.0.0:8443"], ["--listen", "127.0.0.1:0"], ["--listen", "push.example:8443"], ["--count", "0"],
+            ["--public-url", "http://a.example"],
         ] {
             let ended = try await run(["client", "listen", "--folder", folder.path + "/new", "--prepare"] + arguments)
             #expect(ended.status == 64, "\(arguments): \(ended.errors)")
@@ -181,6 +182,11 @@ struct ListenTests {
             "client", "listen", "--folder", folder.path + "/taken", "--listen", "127.0.0.1:\(taken.port)")
         #expect(occupied.status == 69)
         #expect(occupied.failure?.contains("another program uses it. Choose another with --listen") == true, "\(occupied.errors)")
+        // It listens on the address that the options of the node allow.
+        let local = try await run("client", "listen", "--folder", folder.path + "/local", "--listen", "localhost:\(taken.port)")
+        #expect(local.failure?.hasPrefix("can't listen on 127.0.0.1:\(taken.port): another program uses it.") == true, "\(local.errors)")
+        let behindProxy = ["--listen", "push.example:8443", "--public-url", "https://push.example", "--prepare"]
+        #expect(try await run(["client", "listen", "--folder", folder.path + "/proxy"] + behindProxy).status == 0)
         chmod(desktop + "/receiver.key", 0o644)
         let open = try await prepare(vapid)
         #expect(open.status == 77 && open.failure?.contains("chmod 600") == true)

@@ -55,7 +55,14 @@ extension Client {
             guard !isAnyAddress || publicURL != nil else {
                 throw ValidationError("--listen needs the address by which push servers reach it, or --public-url")
             }
+            // Nodes allow addresses, not names.
+            guard IPAddress(host) != nil || publicURL != nil else {
+                throw ValidationError("--listen needs an IP address in place of \(host), or --public-url")
+            }
         }
+
+        /// The host to listen on: localhost may resolve to another address than the one that the printed options allow.
+        private var host: String { listen.address.host == "localhost" ? "127.0.0.1" : listen.address.host }
 
         /// The URL of the subscription, without its last component.
         private var base: String { publicURL ?? "https://\(listen.address)" }
@@ -96,14 +103,12 @@ extension Client {
 
         /// The names of the certificate.
         private var hosts: [String] {
-            let host = listen.address.host
-            return ["127.0.0.1", "::1", "localhost"].contains(host) ? ["127.0.0.1", "::1", "localhost"] : [host]
+            ["127.0.0.1", "::1"].contains(host) ? ["127.0.0.1", "::1", "localhost"] : [host]
         }
 
         private func nodeOptions(_ folder: ReceiverFolder) -> String {
             guard publicURL == nil else { return "" }
-            let network = listen.address.host == "localhost" ? "127.0.0.1" : listen.address.host
-            return "--web-push-allow \(network) --web-push-ca \(folder.authorityFile)"
+            return "--web-push-allow \(host) --web-push-ca \(folder.authorityFile)"
         }
 
         private func serve(
@@ -113,7 +118,7 @@ extension Client {
             let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
             let (ends, end) = AsyncStream.makeStream(of: Void.self)
             let printed = EventPrinter(asJSON: json, limit: count) { end.finish() }
-            let address = listen.address
+            let address = SocketAddress(host: host, port: listen.address.port)
             guard
                 let server = PushReceiverServer(
                     inbox, host: address.host, port: address.port, certificate: certificate, handle: { try await printed.print($0) })
