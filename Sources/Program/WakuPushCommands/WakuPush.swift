@@ -33,8 +33,9 @@ struct WakuPush: AsyncParsableCommand {
             SHELL COMPLETIONS
               waku-push --generate-completion-script bash    (or zsh, fish)
 
-            Every option can also be set in the environment, --poll-interval as WAKU_PUSH_POLL_INTERVAL, with lists separated by commas; or in a \
-            configuration file: see waku-push config.
+            Every option of serve can also be set in the environment, --poll-interval as WAKU_PUSH_POLL_INTERVAL, with lists separated by \
+            commas; or in a configuration file: see waku-push config. Other commands use the variables of options that mean the same there, \
+            such as WAKU_PUSH_DATA; client commands also use WAKU_PUSH_TIMEOUT and WAKU_PUSH_CLIENT_IDENTITY.
             """,
         version: Version.current,
         subcommands: [

@@ -37,6 +37,18 @@ struct ClientOptionsTests {
         #expect(try await run(command + [key, "--registrant", key]).errors.contains("Give the registrant once"))
     }
 
+    /// Variables of a daemon, as in its container.
+    @Test func variablesOfServeAreUnderstood() async throws {
+        let environment = [
+            "WAKU_PUSH_PUBSUB_TOPIC": "/waku/2/rs/16/1, /waku/2/rs/16/2", "WAKU_PUSH_RELAY": "loopback", "WAKU_PUSH_TIMEOUT": "3s",
+        ]
+        let (options, unknown) = try withEnvironment(environment) { (try ClientOptions.parse([]), Environment.unknownVariables) }
+        #expect(options.pubsubTopic == "/waku/2/rs/16/1" && options.relays.isEmpty && options.timeout.duration == .seconds(3))
+        #expect(unknown.isEmpty)
+        let others = try withEnvironment(["WAKU_PUSH_RELAY": "loopback,http://127.0.0.1:1"]) { try ClientOptions.parse([]) }
+        #expect(others.relays == ["http://127.0.0.1:1"])
+    }
+
     // MARK: Lists in files
 
     private let device = ["--device-token", "t"]

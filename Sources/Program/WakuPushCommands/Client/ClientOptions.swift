@@ -7,20 +7,21 @@ import Core
 import Waku
 import WakuP2P
 
-/// Options of every client command that uses the network.
+/// Options of every client command that uses the network. Their defaults come from the variables of a daemon: of several topics the first, and without
+/// its own loopback network, which a client reaches at the default relay.
 struct ClientOptions: ParsableArguments {
     static let defaultRelay = "http://127.0.0.1:8645"
 
     @Option(
         name: .customLong("relay"),
         help: "A Waku node, its REST API's URL or its multiaddr; repeat it for several. [default: \(Self.defaultRelay)]")
-    var relays: [String] = Environment.list("relay")
+    var relays: [String] = Environment.list("relay").filter { $0 != "loopback" }
 
     @OptionGroup(title: "libp2p")
     var network: NetworkOptions
 
     @Option(help: "The pubsub topic to publish on.")
-    var pubsubTopic: String = Environment.string("pubsub-topic") ?? PubsubTopic.statusDefault.rawValue
+    var pubsubTopic: String = Environment.list("pubsub-topic").first ?? PubsubTopic.statusDefault.rawValue
 
     @Option(help: "How long to wait for answers.")
     var timeout: DurationArgument = Environment.value("timeout", DurationArgument("10s"))

@@ -39,7 +39,7 @@ enum Environment {
 
     /// Variables with the prefix of options that belong to none, with a remedy each.
     static var unknownVariables: [(name: String, remedy: String)] {
-        let known = Set((ServeOption.names.union(["config", "client-identity"])).map(name))
+        let known = Set((ServeOption.names.union(["config", "client-identity", "timeout"])).map(name))
         return Invocation.current.environment.keys.sorted().compactMap { variable in
             guard variable.hasPrefix(prefix), !known.contains(variable), !isOfKubernetes(variable) else { return nil }
             let plain = variable.replacing(".", with: "_")
