@@ -52,8 +52,28 @@ struct ReloadDecisionTests {
             #expect(!decision.replacesGorush && decision.applied == [] && decision.waiting == ["gorush-endpoints"])
             last = swapped
         }
-        let restored = ReloadDecision(started: started, last: last, new: started)
-        #expect(restored.replacesGorush && restored.applied == ["gorush-endpoints"] && restored.waiting == [])
+        let restored = ReloadDecision(started: started, last: last, lastGorush: started, new: started)
+        #expect(restored.replacesGorush && restored.applied == [] && restored.waiting == [])
+    }
+
+    /// Settings that waited with the rules apply, and are named, once the rules are those of the start again.
+    @Test func settingsOfGorushThatWaitedWithTheRulesAreNamedWhenTheyApply() throws {
+        let file = try write("secret", to: "gorush-token")
+        let started = try plan("allow-apn-topic: a\ngorush-token-file: \(file)\n")
+        _ = try write("another secret", to: "gorush-token")
+        let settings = "gorush: http://127.0.0.1:3\ngorush-token-file: \(file)\n"
+        let waiting = try plan("allow-apn-topic: b\n" + settings)
+        let new = try plan("allow-apn-topic: a\n" + settings)
+        let decision = ReloadDecision(started: started, last: waiting, lastGorush: started, new: new)
+        #expect(decision.replacesGorush && decision.applied == ["gorush", "gorush-token-file (content)"] && decision.waiting == [])
+
+        let apart = try plan(endpoints(apple, google))
+        let swapped = try plan(endpoints(google, apple.replacing(":1", with: ":9")))
+        let moved = try plan(endpoints(apple.replacing(":1", with: ":9"), google))
+        let back = ReloadDecision(started: apart, last: swapped, lastGorush: apart, new: moved)
+        #expect(back.applied == ["gorush-endpoints"] && back.waiting == [])
+        // Others are named once.
+        #expect(ReloadDecision(started: apart, last: moved, new: moved).applied == [])
     }
 
     /// With other rules, no option of gorush applies.

@@ -87,8 +87,10 @@ struct ReloadDecision: Equatable {
     /// - Parameters:
     ///   - started: the plan that the node was started with.
     ///   - last: the plan of the last reload; `started` before the first.
+    ///   - lastGorush: the plan of the last reload that replaced the gorush servers, if that is not `last`; `started` if there was none.
     ///   - new: the plan that was read now.
-    init(started: Serve.Plan, last: Serve.Plan, new: Serve.Plan) {
+    init(started: Serve.Plan, last: Serve.Plan, lastGorush: Serve.Plan? = nil, new: Serve.Plan) {
+        let lastGorush = lastGorush ?? last
         let values = Dictionary(uniqueKeysWithValues: new.values.map { ($0.option, $0.values) })
         func changed(since plan: Serve.Plan) -> [String] { plan.values.filter { $0.values != values[$0.option] }.map(\.option) }
         replacesGorush = new.gorush.map(\.rule) == started.gorush.map(\.rule)
@@ -97,11 +99,13 @@ struct ReloadDecision: Equatable {
         // Without a secret at the start there is no endpoint for feedback.
         let secrets = [started, new].compactMap(\.configuration.feedbackSecret)
         if secrets.count < 2 { reloadable.remove(Settings.feedbackSecretFile.option.name) }
-        applied = changed(since: last).filter(reloadable.contains)
+        applied =
+            changed(since: last).filter { reloadable.contains($0) && !Self.ofGorush.contains($0) }
+            + changed(since: lastGorush).filter { reloadable.contains($0) && Self.ofGorush.contains($0) }
         waiting = Set(changed(since: started)).subtracting(reloadable)
 
         if replacesGorush {
-            if Self.entries(new) != Self.entries(last) { applied.append(ConfigurationFile.endpointsKey) }
+            if Self.entries(new) != Self.entries(lastGorush) { applied.append(ConfigurationFile.endpointsKey) }
             for (old, new) in zip(started.gorush, new.gorush) where new.entry != nil {
                 if new.connections != old.connections { waiting.insert("\(ConfigurationFile.endpointsKey).connections") }
                 if new.batch != old.batch { waiting.insert("\(ConfigurationFile.endpointsKey).batch") }
@@ -112,8 +116,10 @@ struct ReloadDecision: Equatable {
         func isOfGorush(_ name: String) -> Bool { Self.ofGorush.contains(name) || name.hasPrefix(ConfigurationFile.endpointsKey) }
         let withContent = Self.names(ServeOption.all, reloading: .content)
         func appliesContent(_ name: String) -> Bool { reloadable.contains(name) || isOfGorush(name) || withContent.contains(name) }
-        for name in new.contents.changes(since: last.contents)
-        where appliesContent(name) && !waiting.contains(name) && !applied.contains(name) && (replacesGorush || !isOfGorush(name)) {
+        let contents =
+            new.contents.changes(since: last.contents).filter { !isOfGorush($0) }
+            + (replacesGorush ? new.contents.changes(since: lastGorush.contents).filter(isOfGorush) : [])
+        for name in contents where appliesContent(name) && !waiting.contains(name) && !applied.contains(name) {
             applied.append("\(name) (content)")
         }
         for name in new.contents.changes(since: started.contents) where !appliesContent(name) && !waiting.contains(name) {
@@ -138,7 +144,8 @@ final class ReloadService: Service {
     private let level: LogLevel
     private let logger: Logger
     private let started: Serve.Plan
-    private let last: Mutex<Serve.Plan>
+    /// The plan of the last reload, and that of the last one that replaced the gorush servers.
+    private let last: Mutex<(plan: Serve.Plan, gorush: Serve.Plan)>
     private let queue = DispatchQueue(label: "waku-push.reload")
 
     init(server: Server, plan: Serve.Plan, gorush: [ReplaceableGorush], level: LogLevel, logger: Logger) {
@@ -147,7 +154,7 @@ final class ReloadService: Service {
         self.level = level
         self.logger = logger
         started = plan
-        last = Mutex(plan)
+        last = Mutex((plan, plan))
     }
 
     func run() async throws {
@@ -172,12 +179,12 @@ final class ReloadService: Service {
             let ids = NotificationIDCipher(identity: started.configuration.identity)
             for index in new.gorush.indices { new.gorush[index].ids = ids }
             let last = last.withLock(\.self)
-            let decision = ReloadDecision(started: started, last: last, new: new)
+            let decision = ReloadDecision(started: started, last: last.plan, lastGorush: last.gorush, new: new)
             // All files are read before anything changes.
             let clients = try decision.replacesGorush ? new.gorush.map { try $0.client() } : []
             apply(new, clients)
-            if new.level != last.level { level.current = new.level }
-            self.last.withLock { $0 = new }
+            if new.level != last.plan.level { level.current = new.level }
+            self.last.withLock { $0 = (new, decision.replacesGorush ? new : last.gorush) }
             server.node.reloadEnded(nil)
             logger.notice(
                 "configuration reloaded",
