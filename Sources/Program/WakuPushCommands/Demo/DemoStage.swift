@@ -33,6 +33,7 @@ struct DemoStage: Sendable {
             let relayServer = LoopbackServer(network: network, host: "127.0.0.1", port: 0, logger: logger)
             let (ports, bound) = AsyncStream.makeStream(of: Int.self)
             group.addTask {
+                defer { bound.finish() }
                 try await relayServer.run { bound.yield($0) }
                 return false
             }
@@ -42,12 +43,7 @@ struct DemoStage: Sendable {
             }
             var configuration = ServerConfiguration(identity: .generate(), dataPath: folder)
             let (endpoints, receiverName) = try await configure(&configuration)
-            var relayPort = 0
-            for await port in ports {
-                relayPort = port
-                break
-            }
-            let relayURL = "http://127.0.0.1:\(relayPort)"
+            let relayURL = "http://127.0.0.1:\(try await firstPort(ports))"
             let server = try Server(configuration, gorush: endpoints, logger: logger) { network.relay(pubsubTopics: $0.pubsubTopics) }
             group.addTask {
                 try await server.node.run()
@@ -75,6 +71,14 @@ struct DemoStage: Sendable {
         }
         Output.line()
         Output.line("All steps followed the protocol.")
+    }
+
+    /// The port of a server, once it listens.
+    ///
+    /// - Throws: ``CommandFailure`` if the server ended without listening.
+    static func firstPort(_ ports: AsyncStream<Int>) async throws(CommandFailure) -> Int {
+        for await port in ports { return port }
+        throw CommandFailure(.unavailable, "can't listen on a port of 127.0.0.1")
     }
 
     /// The time limit for an answer. Generous, for machines under load: real clients wait 3 s.

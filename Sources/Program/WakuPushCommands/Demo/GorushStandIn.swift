@@ -19,14 +19,16 @@ package final class GorushStandIn: Sendable {
     package var posts: [String] { bodies.withLock { $0 } }
 
     /// The port. Waits until the server listens.
+    ///
+    /// - Throws: ``CommandFailure`` if it ended without listening.
     package var port: Int {
         get async throws {
-            for await port in bound { return port }
-            throw CommandFailure(.unavailable, "can't listen on a port of 127.0.0.1")
+            try await DemoStage.firstPort(bound)
         }
     }
 
     package func run() async throws {
+        defer { bind.finish() }
         let router = Router()
         router.post("api/push") { request, _ -> Response in
             let buffer = try await request.body.collect(upTo: 1 << 20)

@@ -117,6 +117,7 @@ private final class Desktop: Sendable {
     }
 
     func run() async throws {
+        defer { bind.finish() }
         try await server.run { [bind] in bind.yield($0) }
     }
 
@@ -124,11 +125,9 @@ private final class Desktop: Sendable {
     var port: Int {
         get async throws {
             if let port = boundPort.withLock(\.self) { return port }
-            for await port in bound {
-                boundPort.withLock { $0 = port }
-                return port
-            }
-            throw CommandFailure(.unavailable, "can't listen on a port of 127.0.0.1")
+            let port = try await DemoStage.firstPort(bound)
+            boundPort.withLock { $0 = port }
+            return port
         }
     }
 
