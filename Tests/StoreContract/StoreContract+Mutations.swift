@@ -126,31 +126,6 @@ extension StoreContract {
                 ids.append(try await reopened.commit(add))
                 #expect(ids == ids.sorted() && Set(ids).count == 4)
             },
-            StoreContract("Rows are pruned by time and by count, the oldest first; a clock that was set back leaves some") { fixture in
-                let times: [Int64] = [10, 20, 30, 15, 40, 50]
-                let store = try await fixture.open(with: times.enumerated().map { Sample.Item(number: Int64($0), size: $1) })
-                let rows = TimedRows(Sample.item, by: Sample.size)
-                func left() throws -> [Int64?] { try store.read(Sample.items()).map(\.size) }
-                try await store.commit(rows.prune(before: 5, keeping: 100))
-                #expect(try left() == times)
-                try await store.commit(rows.prune(before: 25, keeping: 100))
-                #expect(try left() == [30, 15, 40, 50])
-                try await store.commit(rows.prune(before: 25, keeping: 2))
-                #expect(try left() == [40, 50])
-                try await store.commit(rows.prune(before: 0, keeping: .max))
-                #expect(try left() == [40, 50])
-                try await store.commit(rows.prune(before: .max, keeping: 100))
-                #expect(try left() == [])
-                try await store.commit(rows.prune(before: .max, keeping: 100))
-                // A damaged row can have any id.
-                let upsert = Mutation(Sample.item, .upsert([.id, Sample.number, Sample.size]))
-                for id in [Int64.max, .min] {
-                    try await store.commit(.change([upsert(.integer(id), .integer(id), .integer(1))]))
-                    try await store.commit(rows.prune(before: 0, keeping: 1))
-                    #expect(try left() == [1])
-                    try await store.commit(.change([Sample.remove(.integer(id))]))
-                }
-            },
         ]
     }
 }

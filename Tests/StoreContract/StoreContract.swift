@@ -17,7 +17,7 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
     }
 
     package static var all: [StoreContract] {
-        order + combinators + conflicts + conditions + outputs + mutations + reading + sealing + migrations + moving + webPushKeys
+        order + combinators + conflicts + conditions + outputs + mutations + pruning + reading + sealing + migrations + moving + webPushKeys
             + deliveries
             + webPushOrigins
     }

@@ -318,12 +318,11 @@ final class SessionService: RateLimitedService {
                 if expired.count < Self.expiryChunk { break }
             }
             if Task.isCancelled { return }
-            try await node.store.commit(Subscriptions.forgetNames(at: now.seconds))
+            try await Subscriptions.forgetNames(in: node.store, at: now.seconds)
             if Task.isCancelled { return }
-            try await node.store.commit(
-                Subscriptions.forgetSeen(
-                    before: now - max(SubscriptionRetention.deliveries, configuration.ageLimit),
-                    keeping: SubscriptionRetention.deliveryLimit))
+            try await node.store.prune(
+                Subscriptions.seenRows, before: now - max(SubscriptionRetention.deliveries, configuration.ageLimit), at: now,
+                keeping: SubscriptionRetention.deliveryLimit)
         } catch {
             node.logger.error("failed to remove expired subscriptions", metadata: ["reason": "\(error.message)"])
         }

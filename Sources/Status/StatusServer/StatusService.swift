@@ -130,10 +130,12 @@ struct StatusService: RateLimitedService {
 
     func prune(_ retention: Retention) async {
         do throws(StoreError) {
-            try await node.store.commit(AnswerStorage.prune(before: retention.cutoff, keeping: retention.rowLimit))
+            try await node.store.prune(AnswerStorage.rows, before: retention.cutoff, at: retention.now, keeping: retention.rowLimit)
             try await node.store.commitInChunks { Registrations.unfounded.forget(at: retention.now, limit: $0) }
+            if Task.isCancelled { return }
             let kept = limits.limiter.limits.registrationCount ?? Self.neverAskedLimit
-            try await node.store.commitInChunks { Registrations.forgetNeverAsked(keeping: kept, limit: $0) }
+            let excess = try await node.store.fetch(Registrations.neverAskedTombstoneCount()) - kept
+            try await node.store.commitInChunks(atMost: excess) { Registrations.forgetNeverAsked(limit: $0) }
         } catch {
             node.logger.error("failed to prune old answers", metadata: ["reason": "\(error.message)"])
         }

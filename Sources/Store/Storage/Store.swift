@@ -70,12 +70,23 @@ extension Store {
         }
     }
 
-    /// Commits until fewer rows than the limit are left, or the task is cancelled.
+    /// The maximum number of rows that one commit deletes: others wait for it.
+    static var chunkLimit: Int { 2_000 }
+
+    /// Deletes many rows, some thousand in each commit, until none is left or the task is cancelled.
     ///
-    /// - Parameter deletion: deletes rows up to a limit, and returns their number.
-    package func commitInChunks(_ deletion: (_ limit: Int) -> StoreCommand<Int>) async throws(StoreError) {
-        let limit = 2_000
-        while !Task.isCancelled, try await commit(deletion(limit)) == limit {}
+    /// - Parameters:
+    ///   - count: the maximum number of rows.
+    ///   - deletion: deletes rows up to a limit, and returns their number.
+    package func commitInChunks(
+        atMost count: Int = .max, _ deletion: (_ limit: Int) -> StoreCommand<Int>
+    ) async throws(StoreError) {
+        var left = count
+        while left > 0, !Task.isCancelled {
+            let limit = min(left, Self.chunkLimit)
+            guard try await commit(deletion(limit)) == limit else { return }
+            left -= limit
+        }
     }
 
     /// Submits the command without waiting for it: for changes that a crash may lose.

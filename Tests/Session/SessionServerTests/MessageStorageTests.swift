@@ -184,9 +184,9 @@ struct MessageStorageTests {
         try await fixture.notify(report, at: now)
         let sources = DeliverySources([fixture.source])
         try await fixture.store.commit(DeliveryStorage.drop(try fixture.waiting.map(\.id), of: sources, at: now))
-        try await fixture.store.commit(Subscriptions.forgetSeen(before: now, keeping: 1000))
+        try await fixture.store.prune(Subscriptions.seenRows, before: now, at: now, keeping: 1000)
         #expect(try await fixture.notify(report, at: now).duplicates == 1)
-        try await fixture.store.commit(Subscriptions.forgetSeen(before: now + .seconds(1), keeping: 1000))
+        try await fixture.store.prune(Subscriptions.seenRows, before: now + .seconds(1), at: now, keeping: 1000)
         #expect(try await fixture.notify(report, at: now).queued.count == 1)
     }
 

@@ -73,9 +73,9 @@ struct SubscriptionStorageTests {
         #expect(again.answers == [.removed(false)])
         let old = SessionRequest.subscribe(account.subscription(device, at: now - 10))
         #expect(try await error(fixture.apply([old], at: now).answers.first) == .error)
-        try await fixture.store.commit(Subscriptions.forgetNames(at: now + 15 * .day - 1))
+        try await Subscriptions.forgetNames(in: fixture.store, at: now + 15 * .day - 1)
         #expect(try await error(fixture.apply([old], at: now).answers.first) == .error)
-        try await fixture.store.commit(Subscriptions.forgetNames(at: now + 15 * .day))
+        try await Subscriptions.forgetNames(in: fixture.store, at: now + 15 * .day)
         #expect(try await fixture.apply([old], at: now).answers == [.added])
     }
 
@@ -112,9 +112,9 @@ struct SubscriptionStorageTests {
         #expect(try await subscribe(now + 6, at: now + 6) == .added)
         // Kept until it is 14 days old and would be refused anyway.
         let last = ahead + 14 * .day
-        try await fixture.store.commit(Subscriptions.forgetNames(at: last))
+        try await Subscriptions.forgetNames(in: fixture.store, at: last)
         #expect(try await isRefused(subscribe(ahead, at: last)))
-        try await fixture.store.commit(Subscriptions.forgetNames(at: last + 2))
+        try await Subscriptions.forgetNames(in: fixture.store, at: last + 2)
         var left = 0
         try Subscriptions.forEachAheadTime(in: fixture.store) { _ in
             left += 1; return true

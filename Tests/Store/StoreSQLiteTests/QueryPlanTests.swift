@@ -72,7 +72,7 @@ struct QueryPlanTests {
         try expectIndexes(Registrations.countedRegistrations())
         try expectIndexes(Registrations.unfounded.forget(at: now, limit: 10))
         try expectIndexes(Registrations.displaceable())
-        try expectIndexes(Registrations.forgetNeverAsked(keeping: 1, limit: 10))
+        try expectIndexes(Registrations.forgetNeverAsked(limit: 10))
         try expectIndexes(Registrations.expire(key, unchangedSince: now, at: now))
         try expectIndexes(Registrations.keyHashes(prefix: "ab", limit: 2))
         try expectIndexes(TopicKeyStorage.queryTopics(withTag: TopicTag(rawValue: 7)))

@@ -340,10 +340,11 @@ public enum DeliveryStorage {
 
     private static let acceptedRows = TimedRows(accepted, by: at)
 
-    /// Deletes accepted deliveries from before `cutoff`, and the oldest beyond `limit`.
-    package static func prune(before cutoff: Timestamp, keeping limit: Int) -> StoreCommand<Void> {
-        acceptedRows.prune(before: cutoff.rawValue, keeping: limit).then {
-            .change([removeOldDoubts(.integer((cutoff - doubtMemory).rawValue))])
-        }
+    /// Deletes accepted deliveries from before `cutoff`, and the oldest beyond `limit`; and old doubts.
+    package static func prune(
+        _ store: any Store, before cutoff: Timestamp, at now: Timestamp, keeping limit: Int
+    ) async throws(StoreError) {
+        try await store.prune(acceptedRows, before: cutoff, at: now, keeping: limit)
+        try await store.commit(.change([removeOldDoubts(.integer((cutoff - doubtMemory).rawValue))]))
     }
 }

@@ -27,8 +27,6 @@ package protocol OperatedRegistrations: Sendable {
     ///
     /// - Returns: whether it was stored.
     func merge(_ copy: OpenedRegistration, by sealer: Sealer) -> StoreCommand<Bool>
-    /// Deletes rows whose end has passed.
-    func expire(at now: Timestamp) -> Change
 }
 
 /// The parts of a registration that are not encrypted.

@@ -46,7 +46,8 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
     let rows: Rows
 
     let find, count, countByPlatform, countAmong, devices, findUnused: Query
-    private let insert, update, endDevice, removeEnded, use, claimUnused, remove: Mutation
+    private let insert, update, endDevice, use, claimUnused, remove: Mutation
+    private let ended: ExpiredRows
 
     /// - Parameters:
     ///   - name: the name of the table, which is also its name in `admin check`.
@@ -72,7 +73,7 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
         insert = Mutation(table, .insert([owner] + stored + [unused]))
         update = Mutation(table, .update(stored, where: [.equal(.id), .equal(version)]))
         endDevice = Mutation(table, .update([mark, platform, sealed], where: [.equal(.id), .equal(version)]))
-        removeEnded = Mutation(table, .delete(where: [.less(end)]))
+        ended = ExpiredRows(table, by: end)
         use = Mutation(table, .updateAny([unused], where: [.equal(.id), .equal(unused)]))
         claimUnused = Mutation(table, .update([unused], where: [.equal(.id), .equal(unused)]))
         remove = Mutation(table, .delete(where: [.equal(.id)]))
@@ -166,8 +167,10 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
         return try JSONDecoder().decode(StoredDevice<Device>.self, from: Data(json))
     }
 
-    /// Deletes rows whose end has passed: for ``ProtocolService/expire(at:)``.
-    public func expire(at now: Timestamp) -> Change { removeEnded(.integer(now.rawValue)) }
+    /// Deletes rows whose end has passed, some thousand in each commit: for ``ProtocolService/expire(at:)``.
+    public func expire(at now: Timestamp, in store: any Store) async throws(StoreError) {
+        try await store.commitInChunks { ended.remove(before: now.rawValue, limit: $0) }
+    }
 
     private func noteUsed(_ row: Int64) -> Change { use(.null, .integer(row), .integer(1)) }
 

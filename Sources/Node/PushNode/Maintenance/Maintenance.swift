@@ -175,7 +175,7 @@ struct Maintenance: Sendable {
     private func prune(_ retention: Retention) async {
         let accepted = retention.covering(services.compactMap(\.deliveryMemory))
         do throws(StoreError) {
-            try await store.commit(DeliveryStorage.prune(before: accepted.cutoff, keeping: accepted.rowLimit))
+            try await DeliveryStorage.prune(store, before: accepted.cutoff, at: accepted.now, keeping: accepted.rowLimit)
         } catch {
             base.logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
         }

@@ -41,15 +41,15 @@ extension Subscriptions {
         }
     }
 
-    private static let removeNames = Mutation(SessionStorage.unsubscribedName, .delete(where: [.less(SessionStorage.expiresAt)]))
-
-    private static let removeAhead = Mutation(SessionStorage.aheadTime, .delete(where: [.less(SessionStorage.signedAt)]))
+    private static let names = ExpiredRows(SessionStorage.unsubscribedName, by: SessionStorage.expiresAt)
+    private static let aheadTimes = ExpiredRows(SessionStorage.aheadTime, by: SessionStorage.signedAt)
 
     /// Deletes the names of subscriptions that ended 15 days ago, and ahead times that are more than 14 days old.
     ///
     /// - Parameter now: Unix seconds.
-    static func forgetNames(at now: Int64) -> StoreCommand<Void> {
-        .change([removeNames(.integer(now + 1)), removeAhead(.integer(now - SessionTimes.subscriptionLifetime))])
+    static func forgetNames(in store: any Store, at now: Int64) async throws(StoreError) {
+        try await store.commitInChunks { names.remove(before: now + 1, limit: $0) }
+        try await store.commitInChunks { aheadTimes.remove(before: now - SessionTimes.subscriptionLifetime, limit: $0) }
     }
 }
 

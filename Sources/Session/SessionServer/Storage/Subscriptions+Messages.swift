@@ -253,12 +253,7 @@ extension Subscriptions {
         return QueuedDelivery(waiting, to: notification.address, notification.content, times: times)
     }
 
-    private static let seenRows = TimedRows(SessionStorage.seen, by: SessionStorage.at)
-
-    /// Deletes deliveries from before `cutoff`, and the oldest ones over `limit`.
-    static func forgetSeen(before cutoff: Timestamp, keeping limit: Int) -> StoreCommand<Void> {
-        seenRows.prune(before: cutoff.rawValue, keeping: limit)
-    }
+    static let seenRows = TimedRows(SessionStorage.seen, by: SessionStorage.at)
 }
 
 extension Timestamp {

@@ -6,7 +6,7 @@ enum AnswerStorage {
     private static let find = Query(StatusStorage.answer, [StatusStorage.codes], where: [.equal(StatusStorage.answered)])
     private static let insert = Mutation(
         StatusStorage.answer, .insertOrIgnore([StatusStorage.answered, StatusStorage.codes, StatusStorage.at]))
-    private static let rows = TimedRows(StatusStorage.answer, by: StatusStorage.at)
+    static let rows = TimedRows(StatusStorage.answer, by: StatusStorage.at)
 
     /// Marks a message that another server has handled; that server's answer is unknown.
     static let handledElsewhere: [UInt8] = []
@@ -18,9 +18,5 @@ enum AnswerStorage {
 
     static func remember(_ codes: [UInt8], to message: [UInt8], at now: Timestamp) -> Change {
         insert(.bytes(message), .bytes(codes), .integer(now.rawValue))
-    }
-
-    static func prune(before cutoff: Timestamp, keeping limit: Int) -> StoreCommand<Void> {
-        rows.prune(before: cutoff.rawValue, keeping: limit)
     }
 }

@@ -361,16 +361,16 @@ package struct Registrations: Sendable {
     private static let removeNeverAsked = Mutation(
         StatusStorage.registration, .delete(where: [.idAmong, .equal(StatusStorage.neverAsked)]))
 
-    /// Deletes tombstones of registrations that no one had asked for, oldest first, except the latest `count`.
+    /// Number of tombstones of registrations that no one had asked for. Scans an index: about 20 ms per million.
+    static func neverAskedTombstoneCount() -> StoreCommand<Int> { sum([countNeverAsked(StatusStorage.NeverAsked.ended)]) }
+
+    /// Deletes tombstones of registrations that no one had asked for, oldest first.
     ///
-    /// - Returns: the number of deleted rows; if it equals `limit`, there may be more.
-    static func forgetNeverAsked(keeping count: Int, limit: Int) -> StoreCommand<Int> {
-        sum([countNeverAsked(StatusStorage.NeverAsked.ended)]).then { found in
-            guard found > count else { return .done(0) }
-            return .find(findNeverAsked(StatusStorage.NeverAsked.ended, limit: min(limit, found - count))) { rows in
-                let ids = try rows.map { try $0.integer(0) }
-                return .change([removeNeverAsked(StatusStorage.NeverAsked.ended, ids: ids)], ids.count)
-            }
+    /// - Returns: the number of rows found; if it equals `limit`, there may be more.
+    static func forgetNeverAsked(limit: Int) -> StoreCommand<Int> {
+        .find(findNeverAsked(StatusStorage.NeverAsked.ended, limit: limit)) { rows in
+            let ids = try rows.map { try $0.integer(0) }
+            return .change(ids.isEmpty ? [] : [removeNeverAsked(StatusStorage.NeverAsked.ended, ids: ids)], ids.count)
         }
     }
 

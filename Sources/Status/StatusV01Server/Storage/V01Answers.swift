@@ -7,7 +7,7 @@ import WakuCrypto
 enum V01Answers {
     private static let find = Query(V01Storage.answer, [V01Storage.code], where: [.equal(V01Storage.request)])
     private static let insert = Mutation(V01Storage.answer, .insertOrIgnore([V01Storage.request, V01Storage.code, V01Storage.at]))
-    private static let rows = TimedRows(V01Storage.answer, by: V01Storage.at)
+    static let rows = TimedRows(V01Storage.answer, by: V01Storage.at)
     private static let success: Int64 = 255
 
     /// Identifies a request by its payload, because the same request may arrive in another envelope.
@@ -28,9 +28,5 @@ enum V01Answers {
 
     static func remember(_ error: V01.Acknowledgement.ErrorType?, to request: [UInt8], at now: Timestamp) -> Change {
         insert(.bytes(request), .integer(error.map { Int64($0.rawValue) } ?? success), .integer(now.rawValue))
-    }
-
-    static func prune(before cutoff: Timestamp, keeping limit: Int) -> StoreCommand<Void> {
-        rows.prune(before: cutoff.rawValue, keeping: limit)
     }
 }

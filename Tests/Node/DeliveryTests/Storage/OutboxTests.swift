@@ -152,11 +152,11 @@ struct OutboxTests {
         func known() throws -> [Int] {
             try store.read(DeliveryStorage.states(of: deliveries)).enumerated().filter { $1 == .accepted }.map(\.offset)
         }
-        try await store.commit(DeliveryStorage.prune(before: Timestamp(rawValue: 3), keeping: 100))
+        try await DeliveryStorage.prune(store, before: Timestamp(rawValue: 3), at: Timestamp(rawValue: 100), keeping: 100)
         #expect(try known() == Array(3..<10))
-        try await store.commit(DeliveryStorage.prune(before: Timestamp(rawValue: 0), keeping: 2))
+        try await DeliveryStorage.prune(store, before: Timestamp(rawValue: 0), at: Timestamp(rawValue: 100), keeping: 2)
         #expect(try known() == [8, 9])
-        try await store.commit(DeliveryStorage.prune(before: Timestamp(rawValue: 100), keeping: 100))
+        try await DeliveryStorage.prune(store, before: Timestamp(rawValue: 100), at: Timestamp(rawValue: 100), keeping: 100)
         #expect(try known() == [])
     }
 

@@ -86,9 +86,9 @@ struct TokenTests {
             try await store.commit(.change([DeliveryStorage.setDoubt(nil, of: other)]))
         }
         #expect(try store.read(DeliveryStorage.doubtedDevices(of: ProtocolNumber(rawValue: 2))).isEmpty)
-        try await store.commit(DeliveryStorage.prune(before: start + .seconds(89 * 86_400), keeping: 100))
+        try await DeliveryStorage.prune(store, before: start + .seconds(89 * 86_400), at: start, keeping: 100)
         #expect(try store.read(DeliveryStorage.hasDoubts()))
-        try await store.commit(DeliveryStorage.prune(before: start + .seconds(91 * 86_400), keeping: 100))
+        try await DeliveryStorage.prune(store, before: start + .seconds(91 * 86_400), at: start, keeping: 100)
         #expect(try store.read(DeliveryStorage.hasDoubts()) == false)
         try await store.commit(.change([DeliveryStorage.setDoubt(nil, of: device)]))
     }

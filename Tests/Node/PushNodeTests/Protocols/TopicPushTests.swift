@@ -257,11 +257,11 @@ struct TopicPushTests {
             #expect(try await stored.register(.max, by: owner, end: 500) == .stored)
             #expect(try await stored.register(.max, by: owner, end: 500) == .repeated)
             #expect(try stored.counts == [1, 0])
-            try await store.commit(.change([devices.expire(at: Timestamp(rawValue: 999_000_000_000))]))
+            try await devices.expire(at: Timestamp(rawValue: 999_000_000_000), in: store)
             stored.drain.isOn = true
             #expect(try await stored.register(.max, by: owner, end: 500) == .repeated)
             #expect(try await stored.register(.max, by: owner, end: 600) == .failed)
-            try await store.commit(.change([devices.expire(at: Timestamp(rawValue: 1001_000_000_000))]))
+            try await devices.expire(at: Timestamp(rawValue: 1001_000_000_000), in: store)
             #expect(try await stored.register(1, by: owner) == .failed)
             stored.drain.isOn = false
             #expect(try await stored.register(1, by: owner, token: nil) == .ended)

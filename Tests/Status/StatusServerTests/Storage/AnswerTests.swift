@@ -31,11 +31,11 @@ struct AnswerTests {
             try await store.commit(.change([AnswerStorage.remember([0], to: [index], at: Timestamp(rawValue: Int64(index)))]))
         }
         func known() throws -> [UInt8] { try (0..<10).filter { try store.read(AnswerStorage.answer(to: [$0])) != nil } }
-        try await store.commit(AnswerStorage.prune(before: Timestamp(rawValue: 3), keeping: 100))
+        try await store.prune(AnswerStorage.rows, before: Timestamp(rawValue: 3), at: Timestamp(rawValue: 100), keeping: 100)
         #expect(try known() == Array(3..<10))
-        try await store.commit(AnswerStorage.prune(before: Timestamp(rawValue: 0), keeping: 2))
+        try await store.prune(AnswerStorage.rows, before: Timestamp(rawValue: 0), at: Timestamp(rawValue: 100), keeping: 2)
         #expect(try known() == [8, 9])
-        try await store.commit(AnswerStorage.prune(before: Timestamp(rawValue: 100), keeping: 100))
+        try await store.prune(AnswerStorage.rows, before: Timestamp(rawValue: 100), at: Timestamp(rawValue: 100), keeping: 100)
         #expect(try known() == [])
     }
 

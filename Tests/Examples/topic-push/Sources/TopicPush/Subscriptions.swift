@@ -28,8 +28,9 @@ enum Subscriptions {
         }
     }
 
-    static func expire(at now: Timestamp) -> StoreCommand<Void> {
-        .change([devices.expire(at: now), removeEnded(.integer(now.rawValue))])
+    static func expire(at now: Timestamp, in store: any Store) async throws(StoreError) {
+        try await devices.expire(at: now, in: store)
+        try await store.commit(.change([removeEnded(.integer(now.rawValue))]))
     }
 
     static func allTopics() -> StoreCommand<[ContentTopic]> {

@@ -31,7 +31,7 @@ struct TopicPushService: ProtocolService {
     let receiver: any WakuReceiver
 
     func expire(at now: Timestamp) async {
-        _ = try? await node.store.commit(Subscriptions.expire(at: now))
+        try? await Subscriptions.expire(at: now, in: node.store)
         try? await reload()
     }
     func reload() async throws(StoreError) { learned.replace(try await node.store.commit(Subscriptions.allTopics())) }
