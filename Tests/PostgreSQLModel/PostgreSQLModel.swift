@@ -241,6 +241,7 @@ package final class PostgreSQLModel: TransferableStore {
     package var byteCount: Int { base.byteCount }
     package var sealer: Sealer { base.sealer }
     package var tables: [Table] { base.tables }
+    package func requireNothingAdded() throws(StoreError) { try base.requireNothingAdded() }
     package func lastIDs() throws(StoreError) -> [String: Int64] { try base.lastIDs() }
     package func continueIDs(after last: [String: Int64]) throws(StoreError) { try base.continueIDs(after: last) }
 

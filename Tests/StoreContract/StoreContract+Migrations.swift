@@ -104,6 +104,21 @@ extension StoreContract {
                 #expect(try values(of: known.table, in: reopened) == [1, 3])
                 #expect(try values(of: unknown.table, in: reopened) == [2])
             },
+            StoreContract("A database with an unknown part is not moved: its rows would be left out") { fixture in
+                let (known, unknown) = (part("known"), part("unknown"))
+                let store = try fixture.open([known.part, unknown.part])
+                try store.requireNothingAdded()
+                try await store.commit(add(1, to: known.table))
+                try store.close()
+                let (without, target) = (try fixture.open([known.part]), try fixture.openOther([known.part]))
+                for transfer in [(without, target), (target, without)] {
+                    let error = await #expect(throws: StoreError.self) {
+                        try await StoreTransfer(from: transfer.0, to: transfer.1, named: "there").run()
+                    }
+                    #expect(error?.code == .unsuitable && error?.message.contains("(unknown)") == true)
+                }
+                #expect(try values(of: known.table, in: target) == [] && without.read(StoreTransfer.obstacle()) == nil)
+            },
             StoreContract("An incompatible database of a later version is refused and not changed") { fixture in
                 let (old, gone) = (part("part"), Table("gone", columns: [value]))
                 let table = Table(old.table.name, columns: [value, later])

@@ -45,3 +45,19 @@ public struct StorePart: Sendable {
         self.migrations = migrations ?? [Migration(tables.map(Step.create))]
     }
 }
+
+extension [StorePart] {
+    /// - Parameters:
+    ///   - applied: the identifiers of a database's migrations: the name of a part, a space and a number.
+    ///   - place: the database in the message.
+    /// - Throws: ``StoreError`` with `unsuitable` when another part has tables in the database.
+    package func requireAll(of applied: some Sequence<String>, in place: String) throws(StoreError) {
+        let found = Set(applied.map { $0.split(separator: " ").dropLast().joined(separator: " ") })
+        let unknown = found.subtracting(map(\.name)).sorted()
+        guard !unknown.isEmpty else { return }
+        let names = unknown.joined(separator: ", ")
+        throw StoreError(
+            code: .unsuitable,
+            message: "\(place) has tables of protocols that this program lacks (\(names)): use the program that has them")
+    }
+}

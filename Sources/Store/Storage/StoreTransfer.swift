@@ -5,6 +5,10 @@ package protocol TransferableStore: Store {
     /// The tables of all parts.
     var tables: [Table] { get }
 
+    /// Refuses a database with parts that this program lacks, or with additions of a later version: for operations on the complete database, which
+    /// would leave their rows out.
+    func requireNothingAdded() throws(StoreError)
+
     /// The highest id that was ever assigned in each table that never reuses ids, by table name.
     func lastIDs() throws(StoreError) -> [String: Int64]
 
@@ -105,6 +109,7 @@ package struct StoreTransfer {
     /// - Throws: ``StoreError``; `unsuitable` when the target has rows of its own or the source is not a whole store, `damaged` when a row
     ///   can't be opened.
     package func run() async throws -> Report {
+        for store in [source, target] { try store.requireNothingAdded() }
         let id = try await prepare()
         let counts = try source.tables.map { table in (table, try source.read(Self.count(of: table))) }
         let caches = counts.filter(\.0.isCache)

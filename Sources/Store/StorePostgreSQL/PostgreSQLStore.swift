@@ -82,9 +82,7 @@ package final class PostgreSQLStore: Store {
         try? queue.runAndWait { writer in try measure(on: writer.connected()) }
     }
 
-    /// Refuses a database with additions of a later version, which a node would tolerate: for operations on the complete database.
-    ///
-    /// - Throws: `StoreError` with `newer`
+    /// - Throws: `StoreError` with `newer` or `unsuitable`
     package func requireNothingAdded() throws(StoreError) {
         do {
             try queue.runAndWait { writer in try schema.requireNothingAdded(writer.connected(), at: address) }

@@ -126,10 +126,12 @@ struct Schema: Sendable {
         }
     }
 
-    /// For operations on the complete database, such as moving the store: additions of a later version are refused too.
+    /// For operations on the complete database, such as moving the store: additions of a later version and unknown parts are refused too.
     ///
-    /// - Throws: ``Storage/StoreError`` with `newer`, and errors of the database.
+    /// - Throws: ``Storage/StoreError`` with `newer` or `unsuitable`, and errors of the database.
     func requireNothingAdded(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress) throws {
-        guard unknown(try applied(connection) ?? [:]).isEmpty else { throw StoreError(newerAt: address) }
+        let applied = try applied(connection) ?? [:]
+        guard unknown(applied).isEmpty else { throw StoreError(newerAt: address) }
+        try parts.requireAll(of: applied.keys, in: "PostgreSQL (\(address))")
     }
 }

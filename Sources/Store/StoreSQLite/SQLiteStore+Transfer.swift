@@ -4,6 +4,15 @@ package import Storage
 extension SQLiteStore: TransferableStore {
     package var tables: [Storage.Table] { schema.parts.tables }
 
+    package func requireNothingAdded() throws(StoreError) {
+        do {
+            // Opening it has refused additions of a later version.
+            try schema.parts.requireAll(of: pool.read(schema.applied), in: "the database \(path)")
+        } catch {
+            throw StoreError(explaining: error, in: path)
+        }
+    }
+
     /// SQLite stores the highest assigned ids in the table `sqlite_sequence`.
     package func lastIDs() throws(StoreError) -> [String: Int64] {
         do {

@@ -30,6 +30,7 @@ package enum StorageKeyRotation {
     ) throws(StoreError) -> Int {
         let store = try SQLiteStore(folder: folder.path, storageKey: storageKey, parts: parts)
         do {
+            try store.requireNothingAdded()
             let count = try store.pool.writeWithoutTransaction { db in
                 // Overwrites replaced contents, including the salt.
                 try db.execute(sql: "PRAGMA secure_delete = ON")

@@ -291,6 +291,7 @@ private final class InterruptedStore: TransferableStore {
 
     var sealer: Sealer { store.sealer }
     var tables: [Table] { store.tables }
+    func requireNothingAdded() throws(StoreError) { try store.requireNothingAdded() }
     var failure: String? { store.failure }
     var byteCount: Int { store.byteCount }
 

@@ -51,6 +51,18 @@ struct KeyRotationTests {
         #expect(try contents(fixture.open()) == before)
     }
 
+    @Test("A database with rows of a part that the program lacks is refused: they could not be opened afterwards")
+    func unknownPart() throws {
+        let fixture = try StoreFixture()
+        let added = StorePart("added", tables: [Table("added", columns: [Column("value", .integer)])])
+        try PostgreSQLStore(fixture.address(), storageKey: fixture.storageKey, parts: [Counters.part, added]).close()
+        let error = #expect(throws: StoreError.self) {
+            try PostgreSQLKeyRotation.run(fixture.storageKey, at: fixture.address(), parts: [Counters.part])
+        }
+        #expect(error?.code == .unsuitable && error?.message.contains("(added)") == true)
+        #expect(try PostgreSQLKeyRotation.run(fixture.storageKey, at: fixture.address(), parts: [Counters.part, added]) == 0)
+    }
+
     @Test("A command that had opened the database before can't write under the former key")
     func writerBeside() async throws {
         let fixture = try StoreFixture()

@@ -101,6 +101,21 @@ struct StorageKeyRotationTests {
         #expect(try sealed(fixture.path) == before)
     }
 
+    @Test("A database with rows of a part that the program lacks is refused: they could not be opened afterwards")
+    func unknownPart() async throws {
+        let (fixture, _) = try await filled()
+        let added = StorePart("added", tables: [Table("added", columns: [Column("value", .integer)])])
+        try SQLiteStore(folder: fixture.folder.path, storageKey: fixture.storageKey, parts: [Records.part, added]).close()
+        let before = try sealed(fixture.path)
+        let folder = try DataFolder(locking: fixture.folder.path)
+        let error = #expect(throws: StoreError.self) {
+            try StorageKeyRotation.run(fixture.storageKey, in: folder, parts: [Records.part])
+        }
+        #expect(error?.code == .unsuitable && error?.message.contains("(added)") == true)
+        #expect(try sealed(fixture.path) == before)
+        #expect(try StorageKeyRotation.run(fixture.storageKey, in: folder, parts: [Records.part, added]) == 1199)
+    }
+
     @Test func anotherIdentity() async throws {
         let (fixture, _) = try await filled()
         let folder = try DataFolder(locking: fixture.folder.path)

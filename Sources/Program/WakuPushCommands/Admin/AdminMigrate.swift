@@ -114,7 +114,6 @@ extension Admin {
             defer { try? from.close() }
             let into = try target.location.openForTransfer(in: target.folder, storageKey: key, parts: NodeAssembly.parts)
             defer { try? into.close() }
-            for store in [from, into] as [any Store] { try (store as? PostgreSQLStore)?.requireNothingAdded() }
             let progress = ProgressBar()
             let transfer = StoreTransfer(from: from, to: into, named: target.description) { done in
                 progress.show("\(done.rows) of \(done.total) rows", Double(done.rows) / Double(max(done.total, 1)))
