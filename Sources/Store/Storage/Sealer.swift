@@ -70,11 +70,13 @@ public struct Sealer: Sendable {
     /// The sealer once the database serves several identities.
     var withIdentities: Sealer { Sealer(key: key, lookUpKey: lookUpKey, storesLookUpKey: storesLookUpKey, hasIdentities: true) }
 
-    /// Stores the key check, and the look-up key if it does not follow from the storage key.
+    /// Stores the key check, and the look-up key unless it follows from the storage key.
     package var keyChanges: [Change] {
         let sealed = AESGCM.seal(lookUpKey, key: key, layout: .nonceFirst, associatedData: Self.lookUpBinding)
-        return [Properties.set(Self.checkProperty, to: sealCheck())]
-            + (storesLookUpKey ? [Properties.set(Self.lookUpProperty, to: sealed)] : [])
+        return [
+            Properties.set(Self.checkProperty, to: sealCheck()),
+            storesLookUpKey ? Properties.set(Self.lookUpProperty, to: sealed) : Properties.remove(Self.lookUpProperty),
+        ]
     }
 
     /// The storage key of an identity: the row key before the first rotation.

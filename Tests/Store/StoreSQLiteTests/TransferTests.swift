@@ -31,6 +31,25 @@ import WakuCrypto
         #expect(found.first { $0.name == "kept" }?.value == [2])
     }
 
+    @Test func aLookUpKeyOfTheTargetsEarlierLifeDoesNotStay() async throws {
+        let (first, second) = (PrivateKey.generate(), PrivateKey.generate())
+        let key = Sealer.storageKey(of: second)
+        let folders = try [TemporaryFolder(), TemporaryFolder()]
+        let parts = [DeliveryStorage.part]
+        try SQLiteStore(folder: folders[0].path, storageKey: Sealer.storageKey(of: first), parts: parts).close()
+        let locked = try DataFolder(locking: folders[0].path)
+        try StorageKeyRotation.run(
+            Sealer.storageKey(of: first), in: locked, parts: parts, StoreMove(from: first, to: second))
+        locked.unlock()
+        let stores = try folders.map { try SQLiteStore(folder: $0.path, storageKey: key, parts: parts) }
+        func hash(_ store: SQLiteStore) -> [UInt8] { store.sealer.lookUpHash(of: [1], in: "test") }
+        #expect(hash(stores[0]) != hash(stores[1]))
+        _ = try await StoreTransfer(from: stores[1], to: stores[0], named: "there").run()
+        try stores[0].close()
+        let moved = try SQLiteStore(folder: folders[0].path, storageKey: key, parts: parts)
+        #expect(hash(moved) == hash(stores[1]))
+    }
+
     @Test func largeRowsAreMovedInSmallPages() async throws {
         let folders = try [TemporaryFolder(), TemporaryFolder()]
         let stores = try folders.map { try SQLiteStore(folder: $0.path, storageKey: .random(), parts: [DeliveryStorage.part]) }
