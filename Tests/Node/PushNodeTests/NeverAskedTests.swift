@@ -153,6 +153,14 @@ struct NeverAskedTests {
             key: quiet.key, version: 2, changedAt: Timestamp(rawValue: 3), registration: quiet.registration(version: 2).encoded())
         #expect(try await after.commit(registrations.merge(newer)))
         #expect(try after.read(Registrations.displaceable())?.key == nil)
+        // Of the tombstones of registrations that no one asked for, only the latest are kept, also of imported ones.
+        for isNeverAsked in [true, false] {
+            let tombstone = RegistrationRecord(
+                key: TestClient(of: identity.publicKey).key, version: 1, changedAt: Timestamp(rawValue: 4), registration: nil,
+                isNeverAsked: isNeverAsked)
+            #expect(try await after.commit(registrations.merge(tombstone)))
+            #expect(try after.read(Registrations.neverAskedTombstoneCount()) == 1)
+        }
         try after.close()
     }
 

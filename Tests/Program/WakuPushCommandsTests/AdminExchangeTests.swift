@@ -1,7 +1,10 @@
 import Foundation
+import NodeAssembly
 import Core
 import StatusProtocol
+import StatusServer
 import Storage
+import StoreSQLite
 import TestSupport
 import Testing
 import WakuCrypto
@@ -68,6 +71,30 @@ struct AdminExchangeTests {
         #expect(again.status == 73 && again.failure == "registrations file \(file) exists already: choose another name")
         #expect(FileManager.default.contents(atPath: file) == content)
         for suffix in [".partial", ".partial.lock"] { #expect(!FileManager.default.fileExists(atPath: file + suffix)) }
+    }
+
+    private func marks() throws -> [KeyHash: [Bool]] {
+        let store = try NodeAssembly.existingStore(in: fixture.data, of: fixture.server.key)
+        var marks: [KeyHash: [Bool]] = [:]
+        try Registrations(store.sealer).forEachRecord(in: store) { record in
+            if record.registration == nil { marks[record.key.keyHash] = [record.isNeverAsked, record.neverRegistered] }
+            return true
+        }
+        try store.close()
+        return marks
+    }
+
+    @Test("A tombstone is forgotten after an import as it would have been before")
+    func tombstones() async throws {
+        let never = TestClient(of: fixture.server.key.publicKey)
+        let store = try NodeAssembly.existingStore(in: fixture.data, of: fixture.server.key)
+        try await store.commit(Registrations.unregister(never.key, version: 2, at: .now()))
+        try store.close()
+        let file = fixture.folder.path + "/registrations"
+        #expect(try await fixture.admin("registrations", "export", file, identified: true).status == 0)
+        try FileManager.default.removeItem(atPath: fixture.data)
+        #expect(try await fixture.admin("registrations", "import", file, identified: true).status == 0)
+        #expect(try marks() == [fixture.dave.keyHash: [true, false], never.keyHash: [false, true]])
     }
 
     @Test func exportAndImport() async throws {

@@ -26,7 +26,8 @@ struct AdminRecordsTests {
         let store = try NodeAssembly.existingStore(in: fixture.data, of: fixture.server.key)
         let records = Records(store.sealer)
         for (account, version, payload) in [(bob, UInt64(3), bob.preferences(version: 3).encoded()), (dave, 2, nil)] {
-            let record = RecordExport(keyHash: account.keyHash, version: version, changedAt: .now(), preferences: payload)
+            let record = RecordExport(
+                keyHash: account.keyHash, version: version, changedAt: .now(), preferences: payload, neverRegistered: payload == nil)
             #expect(try await store.commit(records.merge(record)))
         }
         try store.close()
@@ -100,6 +101,12 @@ struct AdminRecordsTests {
         #expect(try await run(arguments).json(Counts.self) == Counts(imported: 0, kept: 6))
         let store = try NodeAssembly.existingStore(in: other, of: fixture.server.key)
         #expect(try store.read(Records(store.sealer).preferences(of: bob.keyHash)) == bob.preferences(version: 3))
+        var unfounded: [V01.KeyHash] = []
+        try Records(store.sealer).forEach(in: store) { record in
+            if record.neverRegistered { unfounded.append(record.keyHash) }
+            return true
+        }
+        #expect(unfounded == [dave.keyHash])
         try store.close()
         let some = fixture.folder.path + "/some"
         #expect(try await fixture.admin("registrations", "export", some, "--platform", "apn", identified: true).output.hasPrefix("3 "))

@@ -16,6 +16,8 @@ extension RegistrationsFile.Line {
         let registration: Data?
         /// true or absent. Absent in files of earlier releases.
         let neverAsked: Bool?
+        /// true or absent. Absent in files of earlier releases.
+        let neverRegistered: Bool?
         /// The compressed public key of the identity with which it is registered; absent: that of the file.
         var identity: Data?
     }
@@ -45,6 +47,7 @@ extension ProtocolLines {
                             keyHash: Data(record.key.keyHash.bytes), installation: Data(record.key.installationID.bytes),
                             version: record.version, changedAt: record.changedAt.rawValue,
                             registration: record.registration.map { Data($0) }, neverAsked: record.isNeverAsked ? true : nil,
+                            neverRegistered: record.neverRegistered ? true : nil,
                             identity: marks?.identity(with: record.key.server).map { Data($0.compressed) }))
                 }
             }
@@ -54,7 +57,8 @@ extension ProtocolLines {
             let found = RegistrationRecord(
                 key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(record.installation))),
                 version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
-                registration: record.registration.map { Array($0) }, isNeverAsked: record.neverAsked == true)
+                registration: record.registration.map { Array($0) }, isNeverAsked: record.neverAsked == true,
+                neverRegistered: record.neverRegistered == true)
             guard let identity = record.identity.map({ Array($0) }) else { return .registration(found, with: owner, in: owner) }
             guard let key = try? PublicKey(parsing: identity) else { return nil }
             return .registration(found, with: key, in: owner)

@@ -14,6 +14,8 @@ extension RegistrationsFile.Line {
         let version: UInt64
         let changedAt: Int64
         let preferences: Data?
+        /// true or absent. Absent in files of earlier releases.
+        let neverRegistered: Bool?
         /// The compressed public key of the identity with which it is registered; absent: that of the file.
         var identity: Data?
     }
@@ -34,7 +36,7 @@ extension ProtocolLines {
                     RegistrationsFile.Line(
                         v01: .init(
                             keyHash: Data(record.keyHash.bytes), version: record.version, changedAt: record.changedAt.rawValue,
-                            preferences: record.preferences.map { Data($0) },
+                            preferences: record.preferences.map { Data($0) }, neverRegistered: record.neverRegistered ? true : nil,
                             identity: marks?.identity(with: record.keyHash.server).map { Data($0.compressed) }))
                 }
             }
@@ -43,7 +45,7 @@ extension ProtocolLines {
             guard let record = line.v01, let keyHash = V01.KeyHash(bytes: Array(record.keyHash)) else { return nil }
             let export = RecordExport(
                 keyHash: keyHash, version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
-                preferences: record.preferences.map { Array($0) })
+                preferences: record.preferences.map { Array($0) }, neverRegistered: record.neverRegistered == true)
             let named = record.identity.map { try? PublicKey(parsing: Array($0)) }
             guard let identity = named ?? owner else { return nil }
             return RegistrationsFile.Entry(byteCount: export.preferences?.count ?? 0) {

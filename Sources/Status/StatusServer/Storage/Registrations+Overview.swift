@@ -32,18 +32,21 @@ package struct RegistrationRecord: Sendable {
     package let registration: [UInt8]?
     /// Whether no one has asked for the installation.
     package let isNeverAsked: Bool
+    /// Whether this is a tombstone of an installation that was never registered.
+    package let neverRegistered: Bool
     /// The mark of the message that stored it; nil for one that was read from a store, to be merged into another.
     package let message: MessageMark?
 
     package init(
         key: RegistrationKey, version: UInt64, changedAt: Timestamp, registration: [UInt8]?, isNeverAsked: Bool = false,
-        message: MessageMark? = nil
+        neverRegistered: Bool = false, message: MessageMark? = nil
     ) {
         self.key = key
         self.version = version
         self.changedAt = changedAt
         self.registration = registration
         self.isNeverAsked = isNeverAsked
+        self.neverRegistered = neverRegistered
         self.message = message
     }
 }
@@ -97,7 +100,7 @@ extension Registrations {
     ) throws(StoreError) {
         let columns = [
             StatusStorage.keyHash, StatusStorage.installation, StatusStorage.version, StatusStorage.changedAt, StatusStorage.sealed,
-            StatusStorage.neverAsked,
+            StatusStorage.neverAsked, StatusStorage.unfounded,
         ]
         try store.scan(filter.read(columns)) { row in
             guard let key = try? RegistrationKey(row, at: 0) else { return true }
@@ -107,7 +110,7 @@ extension Registrations {
                     key: key, version: version, changedAt: Timestamp(rawValue: try row.integer(3)),
                     registration: try row.optionalBytes(4).map {
                         try sealer.open($0, in: StatusStorage.registration, boundTo: Self.binding(key, version))
-                    }, isNeverAsked: !row.isNull(5)))
+                    }, isNeverAsked: !row.isNull(5), neverRegistered: !row.isNull(6)))
         }
     }
 
@@ -124,7 +127,7 @@ extension Registrations {
             let key = RegistrationKey(keyHash: record.key.keyHash, installationID: record.key.installationID, server: mark)
             let marked = RegistrationRecord(
                 key: key, version: record.version, changedAt: record.changedAt, registration: record.registration,
-                isNeverAsked: record.isNeverAsked)
+                isNeverAsked: record.isNeverAsked, neverRegistered: record.neverRegistered)
             return StoreIdentities.add([owner, identity], by: sealer).then { merge(marked) }
         }
     }
@@ -135,7 +138,8 @@ extension Registrations {
             if let head, head.version >= record.version { return .done(false) }
             guard let bytes = record.registration else {
                 return Self.unregister(
-                    record.key, version: record.version, replacing: head, wasRegistered: true, at: record.changedAt
+                    record.key, version: record.version, replacing: head, wasRegistered: !record.neverRegistered,
+                    isNeverAsked: record.isNeverAsked, at: record.changedAt
                 ).map { true }
             }
             guard let registration = try? PushNotificationRegistration(parsing: bytes) else { throw UnexpectedValue() }

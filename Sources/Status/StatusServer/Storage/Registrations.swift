@@ -218,17 +218,18 @@ package struct Registrations: Sendable {
     ///   - message: the mark of its message, if the message may be delivered again.
     ///   - head: the current row of the installation, nil if there is none; the change fails if the row has changed.
     ///   - wasRegistered: whether the installation was registered at another server. Used only if there is no row.
+    ///   - isNeverAsked: whether no one has asked for the installation at another server. Used only if there is no row.
     static func unregister(
         _ key: RegistrationKey, version: UInt64, message: MessageMark? = nil, replacing head: RegistrationHead?,
-        wasRegistered: Bool = false,
-        at now: Timestamp
+        wasRegistered: Bool = false, isNeverAsked: Bool = false, at now: Timestamp
     ) -> StoreCommand<Void> {
         let (version, message) = (Value.integer(Int64(bitPattern: version)), Value(message?.rawValue))
         guard let head else {
             return .change([
                 insert(
                     .bytes(key.keyHash.bytes), .bytes(key.storedInstallation), version, .integer(now.rawValue), .null, .null, .null,
-                    message, .null, wasRegistered ? .null : .integer(1), .null, .null, .null)
+                    message, .null, wasRegistered ? .null : .integer(1), isNeverAsked ? StatusStorage.NeverAsked.ended : .null, .null, .null
+                )
             ])
         }
         return leave(key, head, by: ending(end, of: head, version: version, message: message, at: now))
@@ -251,7 +252,8 @@ package struct Registrations: Sendable {
         }
     }
 
-    /// As ``unregister(_:version:message:replacing:wasRegistered:at:)``, for any current row of the installation. A higher version of it stays.
+    /// As ``unregister(_:version:message:replacing:wasRegistered:isNeverAsked:at:)``, for any current row of the installation. A higher version of
+    /// it stays.
     package static func unregister(
         _ key: RegistrationKey, version: UInt64, message: MessageMark? = nil, wasRegistered: Bool = false, at now: Timestamp
     ) -> StoreCommand<Void> {

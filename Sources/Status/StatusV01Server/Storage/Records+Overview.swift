@@ -21,12 +21,17 @@ package struct RecordExport: Sendable {
     package let changedAt: Timestamp
     /// The record as received; nil for a tombstone.
     package let preferences: [UInt8]?
+    /// Whether this is a tombstone of an account that was never registered.
+    package let neverRegistered: Bool
 
-    package init(keyHash: V01.KeyHash, version: UInt64, changedAt: Timestamp, preferences: [UInt8]?) {
+    package init(
+        keyHash: V01.KeyHash, version: UInt64, changedAt: Timestamp, preferences: [UInt8]?, neverRegistered: Bool = false
+    ) {
         self.keyHash = keyHash
         self.version = version
         self.changedAt = changedAt
         self.preferences = preferences
+        self.neverRegistered = neverRegistered
     }
 }
 
@@ -75,7 +80,8 @@ extension Records {
     }
 
     private static let findAll = Query(
-        V01Storage.record, [V01Storage.keyHash, V01Storage.version, V01Storage.changedAt, V01Storage.sealed], order: [.ascending(.id)])
+        V01Storage.record, [V01Storage.keyHash, V01Storage.version, V01Storage.changedAt, V01Storage.sealed, V01Storage.unfounded],
+        order: [.ascending(.id)])
 
     /// Decrypts all records, oldest first, until `visit` returns false. Blocks, as the store's `scan` does.
     ///
@@ -87,7 +93,8 @@ extension Records {
             return try visit(
                 RecordExport(
                     keyHash: keyHash, version: version, changedAt: Timestamp(rawValue: try row.integer(2)),
-                    preferences: try row.optionalBytes(3).map { try open($0, of: keyHash, version: version) }))
+                    preferences: try row.optionalBytes(3).map { try open($0, of: keyHash, version: version) },
+                    neverRegistered: !row.isNull(4)))
         }
     }
 
@@ -102,7 +109,7 @@ extension Records {
             guard mark != nil else { return merge(record) }
             let marked = RecordExport(
                 keyHash: record.keyHash.registered(with: mark), version: record.version, changedAt: record.changedAt,
-                preferences: record.preferences)
+                preferences: record.preferences, neverRegistered: record.neverRegistered)
             return StoreIdentities.add([owner, identity], by: sealer).then { merge(marked) }
         }
     }
@@ -126,8 +133,8 @@ extension Records {
             guard let preferences, let payload = record.preferences else {
                 return .change(
                     Self.end(
-                        keyHash, version: record.version, mark: nil, replacing: row, devices: devices, wasRegistered: true,
-                        at: record.changedAt), true)
+                        keyHash, version: record.version, mark: nil, replacing: row, devices: devices,
+                        wasRegistered: !record.neverRegistered, at: record.changedAt), true)
             }
             if let owner = try Self.owner(found[2]), owner != keyHash { return .done(false) }
             return .change(

@@ -198,11 +198,21 @@ struct RegistrationStorageTests {
         #expect(try store.state(of: never) == nil)
         #expect(try store.state(of: registered)?.version == 2)
         #expect(try store.state(of: anew)?.version == 4)
-        // Imported tombstones belong to installations that were registered at another server.
-        let imported = StatusStoreFixture.key()
-        let record = RegistrationRecord(key: imported, version: 7, changedAt: Timestamp(rawValue: 1), registration: nil)
-        #expect(try await store.commit(fixture.registrations.merge(record)))
-        #expect(try await store.commit(Registrations.unfounded.forget(at: Timestamp(rawValue: 1_000) + month, limit: 10)) == 0)
+        // Imported tombstones belong to installations that were registered at another server, unless the file says otherwise.
+        for (neverRegistered, forgotten) in [(false, 0), (true, 1)] {
+            let record = RegistrationRecord(
+                key: StatusStoreFixture.key(), version: 7, changedAt: Timestamp(rawValue: 1), registration: nil,
+                neverRegistered: neverRegistered)
+            #expect(try await store.commit(fixture.registrations.merge(record)))
+            var exported: Bool?
+            try fixture.registrations.forEachRecord(in: store) { found in
+                if found.key == record.key { exported = found.neverRegistered }
+                return true
+            }
+            #expect(exported == neverRegistered)
+            let later = Timestamp(rawValue: 1_000) + month
+            #expect(try await store.commit(Registrations.unfounded.forget(at: later, limit: 10)) == forgotten)
+        }
     }
 
     @Test("Unregistering deletes token doubts, and with the last installation the registrant's topic keys")

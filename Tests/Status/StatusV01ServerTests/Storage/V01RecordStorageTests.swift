@@ -237,22 +237,25 @@ struct V01RecordStorageTests {
     }
 
     @Test func exportedRecordsAreMergedByVersion() async throws {
-        let gone = V01Account(of: account.server)
+        let (gone, never) = (V01Account(of: account.server), V01Account(of: account.server))
         try await fixture.take(account.register(version: 2), of: account)
         try await fixture.take(gone.register(version: 1), of: gone)
-        try await fixture.take(gone.unregister(version: 2), of: gone)
+        for account in [gone, never] { try await fixture.take(account.unregister(version: 2), of: account) }
         var exported: [RecordExport] = []
         try fixture.records.forEach(in: fixture.store) {
             exported.append($0)
             return true
         }
-        #expect(exported.count == 2)
+        #expect(exported.map(\.neverRegistered) == [false, false, true])
         let other = try V01StoreFixture()
         for record in exported { #expect(try await other.store.commit(other.records.merge(record))) }
         for record in exported { #expect(try await !other.store.commit(other.records.merge(record))) }
         #expect(try other.preferences(of: account) == account.preferences(version: 2))
         #expect(try other.selected(by: account.accessToken) == account.keyHash)
         #expect(try await other.take(gone.register(version: 2), of: gone) == .versionMismatch)
+        // The tombstone of an account that was never registered is forgotten there, too.
+        let later = Timestamp.now() + .seconds(31 * 24 * 3600)
+        #expect(try await other.store.commit(Records.unfounded.forget(at: later, limit: 10)) == 1)
         let figures = try other.store.read(Records.figures())
         #expect(figures.records == 1 && figures.devices.unregistered == 1)
         #expect(figures.devices.registered == [.apn: 1, .firebase: 1])
