@@ -130,6 +130,9 @@ extension Sealer {
         lookUpKey.authenticationCode(of: Array(table.utf8) + [0] + secret)
     }
 
+    /// Identifies the key of ``lookUpHash(of:in:)``. Databases of one identity have different ones if one of them was moved to it.
+    package var lookUpKeyMark: Int64 { lookUpMark(of: [], in: Self.lookUpProperty) }
+
     /// The first 8 bytes of ``lookUpHash(of:in:)``, for columns by which rows are only counted.
     package func lookUpMark(of secret: [UInt8], in table: String) -> Int64 {
         lookUpHash(of: secret, in: table).prefix(8).reduce(0) { $0 << 8 | Int64($1) }

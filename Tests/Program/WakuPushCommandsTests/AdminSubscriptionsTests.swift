@@ -110,6 +110,33 @@ struct AdminSubscriptionsTests {
         #expect(numbers.accounts == 2 && numbers.endedNames == 1)
     }
 
+    @Test("Names of ended subscriptions are not imported into a database that was moved to the identity: they differ there")
+    func importIntoAMovedDatabase() async throws {
+        let file = folder.path + "/registrations"
+        #expect(try await admin("registrations", "export", file).status == 0)
+        try FileManager.default.removeItem(atPath: data)
+        let former = PrivateKey.generate()
+        let locked = try DataFolder(locking: data)
+        try NodeAssembly.store(in: data, of: former).close()
+        try StorageKeyRotation.run(
+            Sealer.storageKey(of: former), in: locked, parts: NodeAssembly.parts, StoreMove(from: former, to: server.key))
+        locked.unlock()
+        let imported = try await admin("registrations", "import", file)
+        #expect(imported.output.contains("3 imported, 0 kept"), "\(imported.output)")
+        #expect(imported.output.contains("1 left out: names of Session subscriptions"), "\(imported.output)")
+        let numbers: Numbers = try await admin("subscriptions", "stats", "--json").json()
+        #expect(numbers.accounts == 2 && numbers.endedNames == 0)
+        // Its own names are.
+        let own = folder.path + "/own"
+        let store = try NodeAssembly.existingStore(in: data, of: server.key)
+        let request = SessionRequest.unsubscribe(account.unsubscription(devices[0]))
+        let rules = SubscriptionRules(availableServices: Set(PushService.allCases))
+        try await store.commit(Subscriptions(store.sealer).apply([request], rules, at: .now) { nil })
+        try store.close()
+        #expect(try await admin("registrations", "export", own).status == 0)
+        #expect(try await admin("registrations", "import", own, "--json").json() == ["imported": 0, "kept": 3, "leftOut": 0])
+    }
+
     @Test func checkBackupAndRotationCoverSubscriptions() async throws {
         let before = try await admin("subscriptions", "show", account.id.hex, "--reveal").output
         #expect(try await admin("check").output.contains("Session subscriptions"))

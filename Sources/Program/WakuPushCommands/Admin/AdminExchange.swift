@@ -79,6 +79,11 @@ extension Admin.Registrations {
             let counts = target.counts
             if admin.json { return try Output.json(counts) }
             Output.line("\(counts.imported) imported, \(counts.kept) kept: stored with the same or a higher version.")
+            if counts.leftOut > 0 {
+                Output.line(
+                    "\(counts.leftOut) left out: names of Session subscriptions that ended or came from a clock ahead. One of the two "
+                        + "databases was moved to this identity, so its names differ.")
+            }
         }
     }
 }

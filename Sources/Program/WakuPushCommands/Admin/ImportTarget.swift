@@ -20,6 +20,8 @@ final class ImportTarget {
         var imported = 0
         /// The number of entries already stored with the same or a higher version.
         var kept = 0
+        /// The number of entries with hashes under the look-up key of another database, which would never be found.
+        var leftOut = 0
     }
 
     let store: any Store
@@ -49,6 +51,10 @@ final class ImportTarget {
 
     /// Stores the entry if it is newer than the stored one, at the latest in ``finish()``.
     func merge(_ entry: RegistrationsFile.Entry) async throws {
+        if let key = entry.lookUpKey, key != store.sealer.lookUpKeyMark {
+            counts.leftOut += 1
+            return
+        }
         batch.append(entry.merge(store.sealer))
         batchByteCount += entry.byteCount
         if batch.count >= batchLimit || batchByteCount >= Self.byteLimit { try await commit() }

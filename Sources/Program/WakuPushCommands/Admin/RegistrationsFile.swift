@@ -40,6 +40,8 @@ enum RegistrationsFile {
     struct Entry {
         /// The approximate size in memory.
         let byteCount: Int
+        /// `Sealer.lookUpKeyMark` of the databases in which its hashes are found; nil: of any.
+        var lookUpKey: Int64?
         let merge: @Sendable (Sealer) -> StoreCommand<Bool>
     }
 

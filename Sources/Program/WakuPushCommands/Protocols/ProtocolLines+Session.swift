@@ -18,6 +18,8 @@ extension RegistrationsFile.Line {
         let name: Data
         let signedAt: Int64
         let expiresAt: Int64
+        /// `Sealer.lookUpKeyMark` of the name. Absent in files of earlier releases.
+        let key: Int64?
     }
 
     /// A `sig_ts` of Session that was ahead of the clock when it was received.
@@ -26,6 +28,8 @@ extension RegistrationsFile.Line {
         let kind: Int64
         let signedAt: Int64
         let arrivedAt: Int64
+        /// `Sealer.lookUpKeyMark` of the name. Absent in files of earlier releases.
+        let key: Int64?
     }
 }
 
@@ -47,17 +51,19 @@ extension ProtocolLines {
                 }
             }
             guard filter.isRegistered != true else { return }
+            let key = store.sealer.lookUpKeyMark
             try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
                 writer.add {
                     RegistrationsFile.Line(
-                        unsubscribedName: .init(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt))
+                        unsubscribedName: .init(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt, key: key))
                 }
             }
             // Last, because a subscription whose time is already known would count as a replay.
             try SessionServer.Subscriptions.forEachAheadTime(in: store) { ahead in
                 writer.add {
                     RegistrationsFile.Line(
-                        aheadTime: .init(name: Data(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt))
+                        aheadTime: .init(
+                            name: Data(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt, key: key))
                 }
             }
         },
@@ -71,12 +77,14 @@ extension ProtocolLines {
             }
             if let left = line.unsubscribedName {
                 let export = UnsubscribedNameExport(name: Array(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)
-                return RegistrationsFile.Entry(byteCount: 0) { _ in SessionServer.Subscriptions.merge(export, at: .now()) }
+                return RegistrationsFile.Entry(byteCount: 0, lookUpKey: left.key) { _ in
+                    SessionServer.Subscriptions.merge(export, at: .now())
+                }
             }
             return line.aheadTime.map { ahead in
                 let export = AheadTimeExport(
                     name: Array(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt)
-                return RegistrationsFile.Entry(byteCount: 0) { _ in SessionServer.Subscriptions.merge(export) }
+                return RegistrationsFile.Entry(byteCount: 0, lookUpKey: ahead.key) { _ in SessionServer.Subscriptions.merge(export) }
             }
         })
 }
