@@ -157,7 +157,8 @@ extension NotificationMachine {
     }
 
     mutating func request(
-        _ record: inout MessageRecord, _ indices: [Int], by server: PublicKey, _ directory: some DeviceDirectory, at now: Timestamp
+        _ record: inout MessageRecord, _ indices: ArraySlice<Int>, by server: PublicKey, _ directory: some DeviceDirectory,
+        at now: Timestamp
     ) {
         var tokens: [DeviceID: AccessToken] = [:]
         var entries: [NotificationRequest.Entry] = []

@@ -16,6 +16,9 @@ struct NotificationMachine: Sendable {
     static let roundLimit = 4
     static let defaultDeviceLimit = 3
     static let maximumDeviceLimit = 5
+    /// The maximum number of devices in a request. Servers drop those over 3 MiB, and the deployed protocol repeats the content of up to 16 KiB for
+    /// each device.
+    static let requestDeviceLimit = 100
 
     typealias Ticket = UInt64
 
@@ -231,7 +234,7 @@ struct NotificationMachine: Sendable {
             }
         }
         for (server, indices) in assigned.sorted(by: { $0.key.uncompressed.lexicographicallyPrecedes($1.key.uncompressed) }) {
-            request(&record, indices, by: server, directory, at: now)
+            for indices in indices.chunks(of: Self.requestDeviceLimit) { request(&record, indices, by: server, directory, at: now) }
         }
         store(record, before)
     }

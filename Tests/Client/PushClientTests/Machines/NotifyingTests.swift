@@ -110,6 +110,29 @@ import WakuCrypto
 
     // MARK: One server for each device
 
+    /// A server drops requests of too many devices, or bytes, without an answer.
+    @Test func requestsForManyDevicesAreDivided() throws {
+        var bench = MachineBench()
+        let friends = (0..<250).map { _ in Friend() }
+        for friend in friends {
+            bench.take(bench.machine.discover(friend.key, at: bench.now))
+            let row = friend.row(at: servers[0])
+            bench.take(bench.machine.advertised(by: friend.key, from: row.installationID, rows: [row], age: .zero, at: bench.now))
+        }
+        _ = bench.publishAll()
+        let content = [UInt8](repeating: 1, count: PushNotification.contentByteLimit - KeyHash.byteCount)
+        let message = OutgoingNotification(
+            messageID: messageID, chatID: "chat", kind: .message, content: content, recipients: friends.map { .init($0.key) })
+        let author = StatusHashes.author(bench.identity)
+        bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: author, at: bench.now))
+        let sent = bench.publishAll().requests
+        #expect(sent.map(\.request.requests.count).sorted() == [50, 100, 100] && sent.allSatisfy { $0.server == servers[0] })
+        #expect(Set(sent.flatMap { $0.request.requests.map(\.publicKey) }).count == friends.count)
+        #expect(sent.allSatisfy { $0.request.encoded().count < SegmentAssembler.Limits().wholeByteCount })
+        for sent in sent { answer(&bench, sent) }
+        #expect(outcome(bench) == Array(repeating: .notified(by: servers[0]), count: friends.count))
+    }
+
     @Test func oneRequestAServerForAllItsDevices() throws {
         var bench = knowing(3, ["a", "b", "c"])
         notify(&bench)
