@@ -138,6 +138,14 @@ struct ClientTests {
         }
     }
 
+    @Test func refusalIsNamedInsteadOfAnotherRegistration() {
+        let server = PrivateKey.generate().publicKey
+        for finding in [RegistrationCheck.Finding.notRegistered, .otherToken] {
+            let row = RegistrationCheckRow(RegistrationCheck(server: server, status: .refused(.malformedMessage), finding: finding))
+            #expect(row.finding.hasSuffix("; the server refused the registration: MALFORMED_MESSAGE"))
+        }
+    }
+
     /// The wrong server must not cost the working registration.
     @Test func aServerIsLeftWhenAnotherOneHasAccepted() async throws {
         try await LoopbackPushServer.run { server in

@@ -62,7 +62,7 @@ extension StatusPushClient {
     ///     added to the subscription.
     ///   - enablesReceiving: Whether to enable receiving as ``setReceiving(_:)`` does. Calling ``setReceiving(_:)`` first would register the
     ///     previous profile before this one.
-    ///   - again: Whether to send the registration also when nothing changed, as for a server that lost it.
+    ///   - again: Whether to send the registration also when nothing changed, as for a server that lost or refused it, or to end a pause.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each server, once all answered or the timeout passed.
     /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`

@@ -21,15 +21,16 @@ extension ClientMachine {
         let isSame = own.content != nil && !renamesKey && (old.map { profile.isRegisteredAs($0) && !profile.revokesToken(of: $0) } ?? false)
         if !isSame { own.content = content(for: profile, after: old) }
         isOwnChanged = true
-        if again { for server in servers { registrations.forgetAcceptance(by: server.key) } }
+        if again { for server in servers { registrations.forgetOutcome(at: server.key) } }
         registrations.reconcile(own, at: now)
         actions.append(.watch([publicKey]))
         return settle(at: now)
     }
 
-    /// Registers again with a server that answered that it does not have the registration.
+    /// Registers again with a server that answered that it does not have the registration, unless it refused it.
     mutating func lost(by server: PublicKey, at now: Timestamp) -> ClientOutput {
-        registrations.forgetAcceptance(by: server)
+        if case .refused = registrations.servers[server]?.phase { return ClientOutput() }
+        registrations.forgetOutcome(at: server)
         registrations.reconcile(own, at: now)
         return settle(at: now)
     }

@@ -76,10 +76,19 @@ struct RegistrationMachine: RegistrationStates {
         for key in order { reconcile(key, own) }
     }
 
-    /// Forgets that a server accepted the registration, which it lost or may have lost: the next ``reconcile(_:at:)`` registers again.
-    mutating func forgetAcceptance(by key: PublicKey) {
-        guard let record = servers[key], record.phase == .idle, record.accepted != nil else { return }
-        update(key) { $0.accepted = nil }
+    /// Forgets that a server accepted the registration, which it lost or may have lost, that it refused it, or that it failed: the next
+    /// ``reconcile(_:at:)`` registers again.
+    mutating func forgetOutcome(at key: PublicKey) {
+        guard let record = servers[key] else { return }
+        switch record.phase {
+        case .idle, .refused: break
+        case .pending(let attempt) where !attempt.isInFlight && !attempt.isUnregistration: break
+        case .pending, .left: return
+        }
+        update(key) {
+            $0.phase = .idle
+            $0.accepted = nil
+        }
     }
 
     mutating func reconcile(_ key: PublicKey, _ own: OwnRecord) {

@@ -98,7 +98,7 @@ public final class StatusV01PushClient: Sendable {
     ///   - servers: The complete list; at least one.
     ///   - enablesReceiving: Whether to enable receiving as ``setReceiving(_:)`` does. Calling ``setReceiving(_:)`` first would register the
     ///     previous profile before this one.
-    ///   - again: Whether to send the record also when nothing changed, as for a server that lost it.
+    ///   - again: Whether to send the record also when nothing changed, as for a server that lost or refused it, or to end a pause.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each of these servers, once all answered or the timeout passed.
     /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`

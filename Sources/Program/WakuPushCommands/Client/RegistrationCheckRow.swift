@@ -30,15 +30,17 @@ struct RegistrationCheckRow: Encodable {
             case (_, .refused(let error)): error == .internalError
             case (_, .accepted), (_, nil): false
             }
+        var refusal: String?
+        if case .refused(let reason) = check.status { refusal = "the server refused the registration: \(reason.rawValue)" }
         finding =
             switch check.finding {
             case .matches(let version): "matches, version \(version)"
-            case .notRegistered: "this device is not registered there; the client registers it again"
+            case .notRegistered: "this device is not registered there; \(refusal ?? "the client registers it again")"
             case .otherVersion(let version, let expected) where version < expected:
                 "the server has version \(version), older than \(expected); the client registers again: check the server"
             case .otherVersion(let version, let expected):
                 "the server has version \(version), newer than \(expected): is a copy of this client's folder in use elsewhere?"
-            case .otherToken: "the server has another access token; the client registers again"
+            case .otherToken: "the server has another access token; \(refusal ?? "the client registers again")"
             case .noAnswer(let error):
                 error.code == .noAnswer ? "no answer: the server is unreachable" : error.message
             }

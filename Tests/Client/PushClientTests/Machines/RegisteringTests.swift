@@ -317,6 +317,36 @@ import WakuCrypto
         #expect(bench.publishAll().registrations.count == 1)
     }
 
+    @Test func refusedRegistrationIsRepeatedOnDemand() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.answer(try #require(bench.publishAll().registrations.first), .malformedMessage)
+        _ = bench.publishAll()
+        // That the server does not have it is no news.
+        bench.take(bench.machine.lost(by: servers[0], at: bench.now))
+        #expect(bench.publishAll().registrations.isEmpty)
+        bench.take(bench.machine.register(.phone, with: list(), again: true, at: bench.now))
+        bench.answer(try #require(bench.publishAll().registrations.first))
+        #expect(bench.machine.registrations.servers[servers[0]]?.status == .registered(version: 2))
+    }
+
+    @Test(arguments: [true, false]) func pauseEndsOnDemand(byRequest: Bool) throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.answer(try #require(bench.publishAll().registrations.first), .internalError)
+        #expect(bench.machine.registrations.servers[servers[0]]?.status == .pending(tries: 1))
+        _ = bench.publishAll()
+        if byRequest {
+            bench.take(bench.machine.register(.phone, with: list(), again: true, at: bench.now))
+        } else {
+            bench.take(bench.machine.lost(by: servers[0], at: bench.now))
+        }
+        let sent = try #require(bench.publishAll().registrations.first)
+        #expect(bench.machine.registrations.servers[servers[0]]?.status == .pending(tries: 0))
+        bench.answer(sent)
+        #expect(bench.machine.registrations.servers[servers[0]]?.status == .registered(version: 2))
+    }
+
     @Test func relayThatRefusesCostsNoTry() throws {
         var bench = MachineBench()
         bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
