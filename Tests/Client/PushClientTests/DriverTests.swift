@@ -33,6 +33,27 @@ import WakuCrypto
         }
     }
 
+    /// It is published in segments, each with its own message.
+    @Test func longAdvertisementsAreRead() async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        var configuration = StatusPushClient.Configuration()
+        configuration.bundles = [[UInt8](repeating: 0, count: EnvelopeSealing.segmentByteLimit)]
+        let relay = network.relay()
+        let sender = try await StatusPushClient.open(
+            identity: bob, relays: [relay], store: MemoryClientStore(), configuration: configuration)
+        try await sender.whileRunning { client in
+            let events = client.events
+            try await client.register(.phone, with: [PushServer(key: server)], enablesReceiving: true)
+            for await event in events where event == .advertised(rowCount: 1) { return }
+        }
+        #expect(relay.publishedTopics.map(\.topic).suffix(2).allSatisfy { $0 == relay.publishedTopics.last?.topic })
+        try await client().whileRunning { alice in
+            let devices = try await alice.discover(bob.publicKey, timeout: .seconds(60))
+            #expect(devices.map(\.server) == [server] && alice.advertisementFlaw(of: bob.publicKey) == nil)
+        }
+    }
+
     @Test func invalidRegistrationsFailAtOnce() async throws {
         try await client().whileRunning { client in
             client.setReceiving(true)

@@ -17,7 +17,9 @@ final class ClientNetwork: Sendable {
     let topicKeys = TopicKeyCache()
     let watching: WatchedTopics
     /// Reassembles answers from their segments.
-    private let assembler = Mutex(SegmentAssembler(limits: .answers))
+    private let answers = Mutex(SegmentAssembler(limits: .answers))
+    /// Reassembles advertisements. Anyone can publish on their topics, which must not displace answers.
+    private let advertisements = Mutex(SegmentAssembler(limits: .answers))
 
     init(relay: any Relay, pubsubTopic: PubsubTopic) {
         self.relay = relay
@@ -103,18 +105,24 @@ final class ClientNetwork: Sendable {
         EnvelopeSealing.seal(data, to: .topic(topic, topicKeys.key(of: topic)), wakuSigner: wakuSigner, at: .now())
     }
 
-    /// The data of a message on a registrant's contact code topic; nil when it can't be decrypted.
+    /// The data of a message on a registrant's contact code topic, reassembled from its segments; nil when it can't be decrypted, or is still
+    /// incomplete.
     func contactCode(in message: WakuMessage, of owner: PublicKey) -> [UInt8]? {
         let key = topicKeys.key(of: StatusTopics.contactCode(owner))
-        return (try? EnvelopeSealing.open(message, identity: nil, topicKeys: [key]))?.data
+        guard let payload = try? EnvelopeSealing.open(message, identity: nil, topicKeys: [key]) else { return nil }
+        return Self.bytes(of: payload, advertisements)
     }
 
     /// An envelope encrypted to one of the client's keys, reassembled from its segments, and the signer of the Waku payload; nil when it is for
     /// another key, or still incomplete.
     func envelope(in message: WakuMessage, for key: PrivateKey) -> (bytes: [UInt8], signer: PublicKey)? {
         guard let payload = try? EnvelopeSealing.open(message, identity: key) else { return nil }
-        guard let segment = payload.segment else { return (payload.data, payload.signer) }
-        return assembler.withLock { $0.add(segment, from: payload.signer, at: .now()) }.map { ($0.bytes, payload.signer) }
+        return Self.bytes(of: payload, answers).map { ($0, payload.signer) }
+    }
+
+    private static func bytes(of payload: OpenedPayload, _ assembler: borrowing Mutex<SegmentAssembler>) -> [UInt8]? {
+        guard let segment = payload.segment else { return payload.data }
+        return assembler.withLock { $0.add(segment, from: payload.signer, at: .now())?.bytes }
     }
 }
 
