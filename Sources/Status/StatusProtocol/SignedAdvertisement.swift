@@ -12,7 +12,8 @@ public struct SignedAdvertisement: Sendable {
 
     /// The owner of the devices, recovered from the signature.
     public let owner: PublicKey
-    /// The owner's installation that published the advertisement; nil in a bare envelope.
+    /// The owner's installation that published the advertisement; nil in a bare envelope. Not covered by the owner's signature, unless the owner
+    /// signed the Waku payload as well, as deployed clients do.
     public let installationID: InstallationID?
     /// Covered by the owner's signature. The grants in its rows are not checked yet.
     public let advertisement: ContactCodeAdvertisement

@@ -33,6 +33,28 @@ import WakuCrypto
         }
     }
 
+    /// The installation's id is outside of the advertisement's signature.
+    @Test func strangersCannotWithdrawADeviceUnderItsID() async throws {
+        let server = network.addServer()
+        let (bob, stranger) = (PrivateKey.generate(), PrivateKey.generate())
+        try await network.register(.deployed, with: [server], bob)
+        try await client().whileRunning { [network] alice in
+            let device = try #require(try await alice.discover(bob.publicKey).first)
+            func publish(signedBy owner: PrivateKey, wakuSigner: PrivateKey) {
+                let data = SignedAdvertisement.encode(
+                    ContactCodeAdvertisement(pushNotificationInfo: []), from: device.installationID, signedBy: owner)
+                let topic = Recipient.topic(StatusTopics.contactCode(bob.publicKey))
+                for message in EnvelopeSealing.seal(data, to: topic, wakuSigner: wakuSigner, at: .now()) { network.spread(message) }
+            }
+            publish(signedBy: bob, wakuSigner: stranger)
+            publish(signedBy: stranger, wakuSigner: stranger)
+            try await eventually { alice.advertisementFlaw(of: bob.publicKey) == .foreignSignature }
+            #expect(alice.devices(of: bob.publicKey) == [device])
+            publish(signedBy: bob, wakuSigner: bob)
+            try await eventually { alice.devices(of: bob.publicKey).isEmpty }
+        }
+    }
+
     /// It is published in segments, each with its own message.
     @Test func longAdvertisementsAreRead() async throws {
         let server = network.addServer()

@@ -105,12 +105,12 @@ final class ClientNetwork: Sendable {
         EnvelopeSealing.seal(data, to: .topic(topic, topicKeys.key(of: topic)), wakuSigner: wakuSigner, at: .now())
     }
 
-    /// The data of a message on a registrant's contact code topic, reassembled from its segments; nil when it can't be decrypted, or is still
-    /// incomplete.
-    func contactCode(in message: WakuMessage, of owner: PublicKey) -> [UInt8]? {
+    /// The data of a message on a registrant's contact code topic, reassembled from its segments, and the signer of the Waku payload; nil when it
+    /// can't be decrypted, or is still incomplete.
+    func contactCode(in message: WakuMessage, of owner: PublicKey) -> (bytes: [UInt8], signer: PublicKey)? {
         let key = topicKeys.key(of: StatusTopics.contactCode(owner))
         guard let payload = try? EnvelopeSealing.open(message, identity: nil, topicKeys: [key]) else { return nil }
-        return Self.bytes(of: payload, advertisements)
+        return Self.bytes(of: payload, advertisements).map { ($0, payload.signer) }
     }
 
     /// An envelope encrypted to one of the client's keys, reassembled from its segments, and the signer of the Waku payload; nil when it is for

@@ -88,7 +88,7 @@ extension StatusPushClient: ClientDriver {
         guard let data = network.contactCode(in: message, of: owner) else { return false }
         let signed: SignedAdvertisement
         do throws(EnvelopeError) {
-            signed = try SignedAdvertisement(parsing: data)
+            signed = try SignedAdvertisement(parsing: data.bytes)
         } catch .otherKind {
             return false
         } catch {
@@ -99,11 +99,10 @@ extension StatusPushClient: ClientDriver {
             turn { $0.advertisementRejected(of: owner, .foreignSignature, at: $1) }
             return false
         }
+        // Anyone can publish an advertisement of one device again under the id of another one.
+        let installationID = data.signer == owner ? signed.installationID : nil
         let age = Timestamp.now().since(message.timestamp)
-        turn {
-            $0.advertised(
-                by: owner, from: signed.installationID, rows: signed.advertisement.pushNotificationInfo, age: age, at: $1)
-        }
+        turn { $0.advertised(by: owner, from: installationID, rows: signed.advertisement.pushNotificationInfo, age: age, at: $1) }
         return true
     }
 }

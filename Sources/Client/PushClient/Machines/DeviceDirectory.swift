@@ -222,8 +222,12 @@ extension DeviceDirectory {
     /// Whether servers are to be queried about the registrant: no device can be notified, or another one may be registered too.
     func needsQuery(about registrant: PublicKey, _ known: KnownInstallations, at now: Timestamp) -> Bool {
         if known.usable.isEmpty { return true }
-        let isRecent = book.queries[registrant].map { now.since($0) < Directory.queryPeriod } ?? false
-        return !known.unconfirmed.isEmpty && !isRecent
+        if known.unconfirmed.isEmpty { return false }
+        guard let last = book.queries[registrant], now.since(last) < Directory.queryPeriod else { return true }
+        // Anyone can publish an old advertisement again, which withdraws the device that it is from.
+        return rows(of: registrant).contains { row in
+            known.unconfirmed.contains(row.installationID) && row.withdrawal.map { $0.time > last } ?? false
+        }
     }
 
     /// Rows of a device whose token can be used without a query.

@@ -12,7 +12,7 @@ struct Directory: DeviceDirectory {
     static let pairedLife = Duration.seconds(30 * 24 * 3600)
     /// How long withdrawn rows are kept, as servers to query.
     static let withdrawnLife = Duration.seconds(30 * 24 * 3600)
-    /// How often servers are queried about unconfirmed devices of a registrant who has other ones.
+    /// How often servers are queried about unconfirmed devices of a registrant who has other ones, unless one was withdrawn meanwhile.
     static let queryPeriod = Duration.seconds(600)
     /// The maximum number of rows per registrant.
     static let rowLimit = 100

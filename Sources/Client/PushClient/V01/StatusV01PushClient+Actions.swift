@@ -95,7 +95,7 @@ extension StatusV01PushClient: ClientDriver {
         guard let data = network.contactCode(in: message, of: owner) else { return false }
         let signed: V01.SignedAdvertisement
         do throws(EnvelopeError) {
-            signed = try V01.SignedAdvertisement(parsing: data)
+            signed = try V01.SignedAdvertisement(parsing: data.bytes)
         } catch .otherKind {
             return false
         } catch {

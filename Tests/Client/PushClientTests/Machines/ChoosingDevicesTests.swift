@@ -161,6 +161,24 @@ import WakuCrypto
         #expect(asked(bench.takeActions()) == ["phone"])
     }
 
+    /// Its advertisement without rows may be an old one, which anyone can publish again.
+    @Test func serversAreAskedAboutADeviceThatWasWithdrawnSinceTheLastQuery() throws {
+        var bench = knowing([friend.row(at: servers[0], "phone"), friend.row(at: servers[0], "tablet")])
+        for number in UInt8(4)...5 {
+            bench.pass(.seconds(60))
+            advertise(&bench, [], from: "tablet")
+            notify(&bench, id: [number])
+            let query = try #require(bench.actions.queries.first)
+            _ = bench.publishAll()
+            answer(&bench, query, [friend.row(at: servers[0], "phone"), friend.row(at: servers[0], "tablet")], by: servers[0])
+            let sent = bench.publishAll()
+            #expect(asked(sent) == ["phone", "tablet"])
+            for sent in sent.requests { answer(&bench, sent) }
+        }
+        notify(&bench, id: [6])
+        #expect(bench.publishAll().queries.isEmpty)
+    }
+
     /// The phone is in use, the tablet was not for a day.
     @Test func serversAreAskedAboutOtherDevicesEveryTenMinutes() throws {
         var bench = knowing([friend.row(at: servers[0], "phone"), friend.row(at: servers[0], "tablet")])
