@@ -334,7 +334,7 @@ package final class PostgreSQLConnection {
     }
 
     /// The time at which a server that has been silent is given up; nil for never.
-    private func silenceEnd(since began: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+    func silenceEnd(since began: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         guard let silenceLimit else { return nil }
         let answered = known.lastAnswer(of: systemIdentifier).map { min($0, began + patience) } ?? began
         return max(began, answered) + silenceLimit
