@@ -1,6 +1,7 @@
 #pragma once
 #include <curl/curl.h>
 #include <openssl/ssl.h>
+#include <stdio.h>
 #include <string.h>
 
 // curl_easy_setopt and curl_easy_getinfo are variadic, which Swift cannot call: one typed shim for each kind of argument.
@@ -51,37 +52,46 @@ static inline const void *waku_curl_socket_address(const struct curl_sockaddr *a
 
 static const curl_socket_t waku_curl_socket_bad = CURL_SOCKET_BAD;
 
-// The server chooses the curves of the keys in its certificates, and libssl parses all of them before it verifies any. To find the point of a compressed
-// key on a curve that is given by its parameters instead of a name can take libcrypto a fraction of a second. RFC 5480 forbids such keys: a message with
-// one is overwritten, so that libssl refuses it.
+// A certificate message is parsed before any certificate in it is verified, and the server chooses the curves of the keys. To find the point of a
+// compressed key on a curve that is given by its parameters instead of a name can take libcrypto a fraction of a second. RFC 5480 forbids such keys: a
+// message with one is overwritten, so that libssl refuses it, and so is a compressed one (RFC 8879), which was not asked for.
 static inline void waku_tls_refuse_curve_parameters(
     int is_sent, int version, int type, const void *message, size_t byte_count, SSL *connection, void *context) {
-    // The id of EC keys, which the name of the curve follows.
-    static const unsigned char key_type[] = {0x2A, 0x86, 0x48, 0xCE, 0x3D, 2, 1};
-    static const unsigned char name_tag = 6;
+    // The beginning of the id of a field's type, which all parameters of curves have, whatever the type of the key.
+    static const unsigned char field_type[] = {0x2A, 0x86, 0x48, 0xCE, 0x3D, 1};
+    static const unsigned char compressed_certificate = 25;
     // A type and a length of three bytes.
     static const size_t header_byte_count = 4;
     unsigned char *bytes = (unsigned char *)message;
-    if (is_sent || type != SSL3_RT_HANDSHAKE || byte_count < header_byte_count || bytes[0] != SSL3_MT_CERTIFICATE) return;
-    for (size_t index = header_byte_count; index + sizeof key_type < byte_count; index++) {
-        if (memcmp(bytes + index, key_type, sizeof key_type) == 0 && bytes[index + sizeof key_type] != name_tag) {
-            memset(bytes + header_byte_count, 0xFF, byte_count - header_byte_count);
-            return;
+    if (is_sent || type != SSL3_RT_HANDSHAKE || byte_count <= header_byte_count) return;
+    int is_refused = bytes[0] == compressed_certificate;
+    if (bytes[0] == SSL3_MT_CERTIFICATE) {
+        for (size_t index = header_byte_count; !is_refused && index + sizeof field_type <= byte_count; index++) {
+            is_refused = memcmp(bytes + index, field_type, sizeof field_type) == 0;
         }
     }
+    if (is_refused) memset(bytes + header_byte_count, 0xFF, byte_count - header_byte_count);
 }
 
+// Headers before those of OpenSSL 3.2 lack it, which the library at run time may have.
+#ifndef SSL_OP_NO_RX_CERTIFICATE_COMPRESSION
+#define SSL_OP_NO_RX_CERTIFICATE_COMPRESSION ((uint64_t)1 << 33)
+#endif
+
 static inline CURLcode waku_tls_limit_certificates(CURL *handle, void *tls, void *context) {
-    // Usual chains have less than 10 KB.
+    // Usual chains have less than 10 KB. Lists of authorities for certificates of clients have the same limit.
     SSL_CTX_set_max_cert_list((SSL_CTX *)tls, 32 * 1024);
     SSL_CTX_set_msg_callback((SSL_CTX *)tls, waku_tls_refuse_curve_parameters);
-#ifdef SSL_OP_NO_RX_CERTIFICATE_COMPRESSION
     SSL_CTX_set_options((SSL_CTX *)tls, SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
-#endif
     return CURLE_OK;
 }
 
+/// Does nothing with a libcurl that uses another TLS library than this program, whose contexts are others.
 static inline CURLcode waku_curl_limit_certificates(CURL *handle) {
+    char library[32];
+    snprintf(library, sizeof library, "OpenSSL/%lu.", OpenSSL_version_num() >> 28);
+    const char *used = curl_version_info(CURLVERSION_NOW)->ssl_version;
+    if (used == NULL || strncmp(used, library, strlen(library)) != 0) return CURLE_NOT_BUILT_IN;
     return curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, waku_tls_limit_certificates);
 }
 

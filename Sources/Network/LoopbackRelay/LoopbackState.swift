@@ -130,9 +130,10 @@ package struct LoopbackState {
             if isPastCursor, matches(message) { found.append(message) }
             if message.hash == query.cursor { isPastCursor = true }
         }
-        guard found.count > query.pageSize else { return (found, nil) }
-        found.removeLast()
-        return (found, found.last?.hash)
+        let hasNext = found.count > query.pageSize
+        if hasNext { found.removeLast() }
+        // As nwaku: the cursor is the last message in the order of the query, the page is in the order of time.
+        return (query.isAscending ? found : found.reversed(), hasNext ? found.last?.hash : nil)
     }
 }
 

@@ -89,7 +89,7 @@ struct LoopbackStateTests {
                 pages.append(page.messages.flatMap(\.message.payload))
                 query.cursor = page.cursor
             } while query.cursor != nil
-            #expect(pages == (isAscending ? [[1, 2], [3, 4], [5]] : [[5, 4], [3, 2], [1]]))
+            #expect(pages == (isAscending ? [[1, 2], [3, 4], [5]] : [[4, 5], [2, 3], [1]]))
         }
     }
 

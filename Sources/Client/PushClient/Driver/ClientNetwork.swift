@@ -70,7 +70,7 @@ final class ClientNetwork: Sendable {
                 continue
             }
             // The messages on one topic must not hide the advertisements on the others.
-            for topic in Set(missing.map(Self.contactCodeTopic)) {
+            for topic in query.contentTopics {
                 var single = query
                 single.contentTopics = [topic]
                 queries.append(single)

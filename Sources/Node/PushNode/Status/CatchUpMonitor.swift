@@ -32,6 +32,8 @@ final class CatchUpMonitor: Sendable {
 
     /// The rest stays missing: a later catch-up does not end the alarm.
     func cutShort(_ reason: String) {
+        // A store answered.
+        obstacle.withLock { $0 = nil }
         alarms.raise(.catchUpIncomplete, "missed messages were not all looked up: \(reason)")
     }
 

@@ -228,6 +228,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
             .sorted { query.isAscending ? $0.timestamp < $1.timestamp : $0.timestamp > $1.timestamp }
         let page = stored.dropFirst(query.cursor.flatMap { Int($0) } ?? 0).prefix(query.pageSize)
         let messages = page.map { ReceivedMessage(message: $0, pubsubTopic: .statusDefault) }
+            .sorted { $0.message.timestamp < $1.message.timestamp }
         return StorePage(
             messages: messages, hashes: messages.map(\.hash), cursor: page.endIndex < stored.endIndex ? String(page.endIndex) : nil)
     }

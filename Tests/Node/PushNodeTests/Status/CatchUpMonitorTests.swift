@@ -55,6 +55,11 @@ struct CatchUpMonitorTests {
         check()
         #expect(alarms.all.map(\.reason) == ["missed messages can't be looked up: no peer has a store"])
         #expect(alarms.all.map(\.count) == [2])
+        // So are those after a walk that ended too early.
+        monitor.cutShort("the store repeats a page")
+        monitor.failed("no peer has a store")
+        check()
+        #expect(Set(alarms.all.map(\.count)) == [1, 3])
     }
 
     @Test func catchingUpAfterARestartIsNoAlarm() {
