@@ -375,8 +375,8 @@ package final class DeliveryService: Sendable {
 
     package var waitingCount: Int { table.withLock { $0.count } }
 
-    /// How long the oldest waiting notification, without those for push services of Web Push, has been in the outbox; nil when none waits. Where nodes share the outbox and no post of it was tried,
-    /// since this node took it up.
+    /// How long the oldest waiting notification, without those for push services of Web Push, has been in the outbox; nil when none waits. Where
+    /// nodes share the outbox and no post of it was tried, since this node took it up.
     package var oldestAge: Duration? {
         let now = steadyNow
         return table.withLock { $0.oldestAge(at: now) }

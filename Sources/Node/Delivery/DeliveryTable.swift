@@ -488,8 +488,8 @@ struct DeliveryTable {
     // MARK: Figures
 
     var count: Int { deliveries.count }
-    /// The age of the delivery that has waited longest for a gorush, or for an endpoint; nil when none does. Anybody may register a push service that does
-    /// not answer.
+    /// The age of the delivery that has waited longest for a gorush, or for an endpoint; nil when none does. Web Push does not count: anybody may
+    /// register a push service that does not answer.
     func oldestAge(at now: Timestamp) -> Duration? {
         deliveries.values.lazy.filter { $0.endpoint <= unroutableIndex }.map(\.since).min().map { max(.zero, now.since($0)) }
     }

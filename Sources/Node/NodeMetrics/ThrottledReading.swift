@@ -1,8 +1,8 @@
 import Synchronization
 
 /// A cached value that is expensive to read. It is read on demand, in a separate task, at most every few seconds. A slow reading is repeated so
-/// rarely that it takes at most 1 % of a core, but at least every ten minutes: a reading that was slow because the disk or the database hung says nothing about
-/// the next.
+/// rarely that it takes at most 1 % of a core, but at least every ten minutes: a reading that was slow because the disk or the database hung says
+/// nothing about the next.
 package final class ThrottledReading<Value: Sendable>: Sendable {
     private struct State {
         var value: Value?

@@ -28,7 +28,8 @@ package struct TimedRows: Sendable {
     ) throws(StoreError) -> Int64? {
         guard let last = try store.read(.find(last()) { .done(try $0.first?.optionalInteger(0)) }) else { return nil }
         // A damaged row can have any id, and any value as its time.
-        let (beyond, isBeforeAll) = last.subtractingReportingOverflow(Int64(limit))
+        let (beyond, overflows) = last.subtractingReportingOverflow(Int64(limit))
+        let isBeforeAll = overflows || last == .max
         var end: Int64?
         try store.scan(oldest(limit: Self.pruneLimit)) { row in
             let (id, time) = (try row.integer(0), Timestamp(rawValue: (try? row.integer(1)) ?? .max))

@@ -9,7 +9,6 @@ final class KnownPrimary: Sendable {
     private let newest = Mutex<[UInt64?: UInt32]>([:])
     private let connections = Atomic<Int>(0)
     private let last = Mutex<PostgreSQLHost?>(nil)
-    private let answered = Mutex<[UInt64?: ContinuousClock.Instant]>([:])
 
     /// - Parameter connectionString: ``PostgreSQLAddress/connectionString``.
     static func of(_ connectionString: String) -> KnownPrimary {
@@ -32,11 +31,6 @@ final class KnownPrimary: Sendable {
 
     /// The number of connections made so far. One more shows that a server can be reached.
     var connectionCount: Int { connections.load(ordering: .acquiring) }
-
-    /// When a server of the cluster last answered, on any connection.
-    func lastAnswer(of cluster: UInt64?) -> ContinuousClock.Instant? { answered.withLock { $0[cluster] } }
-
-    func noteAnswer(of cluster: UInt64?) { answered.withLock { $0[cluster] = .now } }
 
     func note(_ host: PostgreSQLHost, _ connection: PostgreSQLConnection) {
         let (cluster, timeline) = (connection.systemIdentifier, connection.timeline)

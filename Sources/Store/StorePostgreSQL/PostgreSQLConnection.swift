@@ -15,6 +15,8 @@ package final class PostgreSQLConnection {
     private static let fixed: [(name: String, value: String)] = [("client_encoding", "UTF8")]
     /// How often a connection that waits for an answer looks whether its server is a former primary.
     private static let lookout = Duration.seconds(1)
+    /// The time that a server has for an answer to another connection.
+    private static let answerLimit = Duration.seconds(5)
 
     package let library: PostgreSQLLibrary
     /// The address with only the host of this connection.
@@ -24,7 +26,7 @@ package final class PostgreSQLConnection {
     private let warnings = WarningCounter()
     /// nil while statements without a time limit run.
     var silenceLimit: Duration?
-    /// How long the server may be silent here while it answers other connections: a statement may read a whole table, or wait for a lock.
+    /// How long the server may be silent here as long as it answers another connection: a statement may read a whole table, or wait for a lock.
     var patience = Duration.zero
     /// Names of the server's prepared statements, by SQL text.
     private var prepared: [String: String] = [:]
@@ -188,7 +190,6 @@ package final class PostgreSQLConnection {
             try receiveUnawaited()
             let results = try receive(sent, count: statements.count, &preparations)
             answeredCount += 1
-            known.noteAnswer(of: systemIdentifier)
             return results
         } catch {
             for sql in added.dropFirst(preparations) { prepared[sql] = nil }
@@ -323,21 +324,24 @@ package final class PostgreSQLConnection {
 
     private func pollOnce(_ events: Int32) throws(PostgreSQLError) {
         let began = ContinuousClock.now
+        var deadline = silenceLimit.map { began + $0 }
         while true {
             let end = ContinuousClock.now + Self.lookout
-            let until = min(end, silenceEnd(since: began) ?? end)
+            let until = deadline.map { min($0, end) } ?? end
             if wait(for: Int16(events), until: until) { break }
             // Before its end, the wait has failed.
-            guard .now >= until, isNewest, silenceEnd(since: began).map({ $0 > until }) ?? true else { throw lost() }
+            guard .now >= until, isNewest else { throw lost() }
+            guard let silenceLimit, until == deadline else { continue }
+            guard until - began < patience, answersAnotherConnection() else { throw lost() }
+            deadline = .now + silenceLimit
         }
         guard table.PQconsumeInput(connection) == 1 else { throw lost() }
     }
 
-    /// The time at which a server that has been silent is given up; nil for never.
-    func silenceEnd(since began: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-        guard let silenceLimit else { return nil }
-        let answered = known.lastAnswer(of: systemIdentifier).map { min($0, began + patience) } ?? began
-        return max(began, answered) + silenceLimit
+    private func answersAnotherConnection() -> Bool {
+        var address = address
+        address.silenceLimit = Self.answerLimit
+        return (try? Self.open(address, name: "waku-push check")) != nil
     }
 
     /// Returns false when the deadline has passed or there is no socket.

@@ -9,8 +9,10 @@ final class ReadProgress: Sendable {
 
     private let last = Mutex<ContinuousClock.Instant?>(nil)
 
-    /// To be called for each connection of a pool, which keeps this object as long as its connections.
+    /// To be called for each connection of a pool, which keeps this object as long as its connections. The writer does not count: its work says
+    /// nothing about reads.
     func follow(_ db: Database) {
+        guard db.configuration.readonly else { return }
         sqlite3_progress_handler(
             db.sqliteConnection, Self.interval,
             { progress in

@@ -6,7 +6,7 @@ extension SQLiteStore {
     /// Why the database can't be written or read at present; nil when it can.
     package var failure: String? { monitor.failure(oldestRead: oldestRead) }
 
-    /// Since when the longest-running read has shown no progress; nil when no read is running.
+    /// Since when reads have shown no progress, at most the duration of the longest-running one; nil when none is running.
     var oldestRead: ContinuousClock.Instant? { readers.oldestStart.map(progress.since) }
 
     /// Sets the page cache of the writer's connection, for transactions that change a large part of the database.

@@ -53,8 +53,9 @@ public struct RegistrationCheck: Hashable, Sendable {
 
 extension StatusPushClient {
     /// Queries each server of the client for the client's own registration, and compares the answers with its state. The client registers again with
-    /// servers that answered without the registration, or with an older one, unless they refused the current one. Servers do not answer queries about keys without any registration: one
-    /// that is silent for 1.5 s is sent a notification request with a wrong token, which notifies nothing, and is answered in any case.
+    /// servers that answered without the registration, or with an older one, unless they refused the current one. Servers do not answer queries
+    /// about keys without any registration: one that is silent for 1.5 s is sent a notification request with a wrong token, which notifies
+    /// nothing, and is answered in any case.
     ///
     /// - Parameters:
     ///   - ping: whether to request a notification for this device from each server, about a random message id.

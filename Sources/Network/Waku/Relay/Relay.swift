@@ -53,8 +53,8 @@ public enum RelayEvent: Hashable, Sendable {
     case foreign(Int)
     /// Messages may have been lost on a pubsub topic while this process was running.
     case gap
-    /// Missed messages could not be looked up in a store, for this reason: one phrase for an operator. Attempts continue, and each that fails is
-    /// reported.
+    /// Missed messages could not be looked up in a store, for this reason: one phrase for an operator. Attempts continue. Reported
+    /// from the third failure in a row on.
     case catchUpFailed(String)
     /// Missed messages were not all looked up, for this reason: one phrase for an operator. There are no further attempts.
     case catchUpCutShort(String)

@@ -77,7 +77,7 @@ package final class WebPushClient: Sendable {
         }
         let first = accepted.withLock { $0.value(of: endpointHash) } ?? 0
         var reply = await post(message, signedBy: first, until: deadline, hasAnswered: hasAnswered)
-        for place in keys.indices where reply.answer == .keyRefused && place != first {
+        for place in keys.indices where reply.answer == .keyRefused && place != first && .now < deadline {
             reply = await post(message, signedBy: place, until: deadline, hasAnswered: hasAnswered)
             if reply.answer == .accepted { accepted.withLock { $0.set(place, of: endpointHash) } }
         }

@@ -30,6 +30,8 @@ private final class Activity: Sendable {
     let hasHandled = Atomic(false)
     /// Whether the last write of cursors failed.
     let hasFailed = Atomic(false)
+    /// Whether rows are counted or removed.
+    let isCleaning = Atomic(false)
 }
 
 /// Decides in which rounds of maintenance the relay's cursors are stored. Each write costs syncs of the disk, so a node that handles no messages stores
@@ -90,6 +92,11 @@ struct Maintenance: Sendable {
 
     /// Runs until cancelled. A stop waits for one transaction, not for the rest of a round: a slow disk may take seconds for each.
     func run() async {
+        await withDiscardingTaskGroup { cleaning in await run(&cleaning) }
+    }
+
+    /// - Parameter cleaning: runs what may take long, after a pause of days or while another session holds a table: the rounds go on meanwhile.
+    private func run(_ cleaning: inout DiscardingTaskGroup) async {
         var (rounds, minutes) = (0, 0)
         var lastExpiry = ContinuousClock.now - Self.expiryInterval
         var last: [Counter: Int] = [:]
@@ -116,22 +123,30 @@ struct Maintenance: Sendable {
             last = counts
             summarize(&line)
             noteDisplaced(lastMinute(.registrationDisplaced))
-            for service in services where !Task.isCancelled { await service.recount() }
             base.refusedPeers.endMinute(at: base.now())
             var attacks = services.compactMap { $0.limitReport?.attack }
             let refused = lastMinute(.connectionRefused)
             if refused >= RefusalLog.attackThreshold { attacks.append("\(refused) connections of peers refused in the last minute") }
             noteAttack(attacks.isEmpty ? nil : attacks.joined(separator: "; "))
+            if activity.isCleaning.exchange(true, ordering: .relaxed) { continue }
             // For all nodes, one of them.
-            if !base.cluster.isMaintainer || minutes < Self.firstRemoval || Task.isCancelled { continue }
-            // A step of the clock must not end registrations either.
-            let steadyNow = cutoff + base.configuration.retention
-            await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: steadyNow))
-            if ContinuousClock.now - lastExpiry > Self.expiryInterval {
-                lastExpiry = .now
-                for service in services where !Task.isCancelled { await service.expire(at: steadyNow) }
+            let removes = base.cluster.isMaintainer && minutes >= Self.firstRemoval
+            let expires = removes && ContinuousClock.now - lastExpiry > Self.expiryInterval
+            if expires { lastExpiry = .now }
+            cleaning.addTask {
+                for service in services where !Task.isCancelled { await service.recount() }
+                if removes { await remove(before: cutoff, expires: expires) }
+                activity.isCleaning.store(false, ordering: .relaxed)
             }
         }
+    }
+
+    private func remove(before cutoff: Timestamp, expires: Bool) async {
+        // A step of the clock must not end registrations either.
+        let steadyNow = cutoff + base.configuration.retention
+        await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: steadyNow))
+        guard expires else { return }
+        for service in services where !Task.isCancelled { await service.expire(at: steadyNow) }
     }
 
     /// Stores the hashes of handled messages soon after they were handled. Runs until cancelled.

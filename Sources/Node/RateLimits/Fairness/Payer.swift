@@ -11,7 +11,6 @@ package import WakuCrypto
 /// | notifications | the owner of the access token, and the device |
 /// | registrations | the device token, and the key |
 /// | requests over HTTP | the source address (IPv4 /24, IPv6 /64) |
-/// | messages of a storage server | the storage server |
 /// | connections | the peer's address (IPv4 /24, IPv6 /64) |
 package struct Payer: Hashable, Sendable {
     package enum Kind: UInt8, CaseIterable, Sendable {
