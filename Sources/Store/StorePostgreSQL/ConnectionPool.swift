@@ -19,7 +19,7 @@ final class ConnectionPool: Sendable {
     private static let idleLimit = 5
     private static let retryPause = Duration.seconds(1)
     /// Long enough to read a table of 100 GB.
-    private static let patience = Duration.seconds(600)
+    private static let longestSilence = Duration.seconds(600)
     private static let begin = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     private static let commit = Statement("COMMIT")
 
@@ -62,7 +62,7 @@ final class ConnectionPool: Sendable {
         }
         do {
             let connection = try PostgreSQLConnection.open(address, name: "waku-push reader")
-            connection.patience = Self.patience
+            connection.longestSilence = Self.longestSilence
             state.withLock { $0.suspension = nil }
             return connection
         } catch {

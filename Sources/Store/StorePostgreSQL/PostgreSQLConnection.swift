@@ -27,7 +27,7 @@ package final class PostgreSQLConnection {
     /// nil while statements without a time limit run.
     var silenceLimit: Duration?
     /// How long the server may be silent here as long as it answers another connection: a statement may read a whole table, or wait for a lock.
-    var patience = Duration.zero
+    var longestSilence = Duration.zero
     /// Names of the server's prepared statements, by SQL text.
     private var prepared: [String: String] = [:]
     private var preparedCount = 0
@@ -332,7 +332,7 @@ package final class PostgreSQLConnection {
             // Before its end, the wait has failed.
             guard .now >= until, isNewest else { throw lost() }
             guard let silenceLimit, until == deadline else { continue }
-            guard until - began < patience, answersAnotherConnection() else { throw lost() }
+            guard until - began < longestSilence, answersAnotherConnection() else { throw lost() }
             deadline = .now + silenceLimit
         }
         guard table.PQconsumeInput(connection) == 1 else { throw lost() }

@@ -103,6 +103,7 @@ struct WebPushNodeTests {
             configure: {
                 $0.node.webPush = endpoint(service)
                 $0.outboxLimit = 1
+                $0.awaitLimit = .milliseconds(100)
             }, endpoints: [.none]
         ) { node async throws in
             #expect(try await register(node, token: failing.json) == nil)

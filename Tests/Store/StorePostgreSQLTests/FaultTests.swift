@@ -154,9 +154,9 @@ struct FaultTests {
     }
 
     @Test("A read goes on for a while if the server answers another connection", arguments: [(600, true), (0, false)])
-    func patience(seconds: Int, goesOn: Bool) throws {
+    func longestSilence(seconds: Int, goesOn: Bool) throws {
         let connection = try StoreFixture().connection()
-        (connection.silenceLimit, connection.patience) = (.milliseconds(200), .seconds(seconds))
+        (connection.silenceLimit, connection.longestSilence) = (.milliseconds(200), .seconds(seconds))
         let slow = Statement("SELECT FROM pg_sleep(0.7)")
         if goesOn {
             #expect(try connection.run(slow).rows.count == 1)
