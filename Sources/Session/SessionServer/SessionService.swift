@@ -326,13 +326,17 @@ final class SessionService: RateLimitedService {
         } catch {
             node.logger.error("failed to remove expired subscriptions", metadata: ["reason": "\(error.message)"])
         }
-        await recount()
+        await count()
+    }
+
+    private func count() async {
+        guard limits.limiter.countsRegistrations, let count = try? await node.store.fetch(Subscriptions.count(at: node.now().seconds))
+        else { return }
+        limits.limiter.counted(registrations: count)
     }
 
     func recount() async {
-        if limits.limiter.countsRegistrations, let count = try? await node.store.fetch(Subscriptions.count(at: node.now().seconds)) {
-            limits.limiter.counted(registrations: count)
-        }
+        await count()
         limits.endMinute(of: node)
         if proxyWatch.withLock({ $0.endMinute() }) {
             node.logger.warning("X-Forwarded-For from an untrusted reverse proxy; name its address in --session-proxy")

@@ -29,11 +29,11 @@ package struct TimedRows: Sendable {
         guard let last = try store.read(.find(last()) { .done(try $0.first?.optionalInteger(0)) }) else { return nil }
         // A damaged row can have any id, and any value as its time.
         let (beyond, overflows) = last.subtractingReportingOverflow(Int64(limit))
-        let isBeforeAll = overflows || last == .max
+        let isLimited = !overflows && last < .max
         var end: Int64?
         try store.scan(oldest(limit: Self.pruneLimit)) { row in
             let (id, time) = (try row.integer(0), Timestamp(rawValue: (try? row.integer(1)) ?? .max))
-            guard time < cutoff || (id <= beyond && !isBeforeAll) else { return time > now + Self.farAhead }
+            guard time < cutoff || (isLimited && id <= beyond) else { return time > now + Self.farAhead }
             end = id
             return true
         }

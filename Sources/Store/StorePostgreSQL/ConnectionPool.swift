@@ -18,8 +18,6 @@ final class ConnectionPool: Sendable {
 
     private static let idleLimit = 5
     private static let retryPause = Duration.seconds(1)
-    /// Long enough to read a table of 100 GB.
-    private static let longestSilence = Duration.seconds(600)
     private static let begin = Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     private static let commit = Statement("COMMIT")
 
@@ -38,14 +36,16 @@ final class ConnectionPool: Sendable {
             let idle = idle()
             let connection = try idle ?? connect()
             defer { put(connection) }
-            let answered = connection.answeredCount
+            let (answered, began) = (connection.answeredCount, ContinuousClock.now)
             connection.precede(by: [Self.begin])
             do {
                 let result = try body(connection)
                 // The result no longer depends on anything that can fail.
                 if connection.discardPreceding().isEmpty { try? connection.runUnawaited(Self.commit) }
                 return result
-            } catch PostgreSQLError.connectionLost where idle != nil && connection.answeredCount == answered {
+            } catch PostgreSQLError.connectionLost
+                where idle != nil && connection.answeredCount == answered && ContinuousClock.now - began < address.silenceLimit
+            {
                 continue
             } catch {
                 connection.rollBack()
@@ -62,7 +62,7 @@ final class ConnectionPool: Sendable {
         }
         do {
             let connection = try PostgreSQLConnection.open(address, name: "waku-push reader")
-            connection.longestSilence = Self.longestSilence
+            connection.longestSilence = address.longestSilence
             state.withLock { $0.suspension = nil }
             return connection
         } catch {

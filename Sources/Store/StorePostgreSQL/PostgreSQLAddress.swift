@@ -9,6 +9,8 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
     package let connectionString: String
     /// The longest silence of a server during an exchange. After it the connection is closed, because another server may have taken over.
     package var silenceLimit = Duration.seconds(30)
+    /// The longest silence during a read if the server answers another connection: long enough to read a table of 100 GB.
+    package var longestSilence = Duration.seconds(600)
     /// The hosts and the database, without anything secret: `database push on db1.example:5432`.
     package private(set) var description: String
     /// The parameters of the connection string, by libpq's keywords.

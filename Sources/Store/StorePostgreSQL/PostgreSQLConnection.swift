@@ -16,7 +16,7 @@ package final class PostgreSQLConnection {
     /// How often a connection that waits for an answer looks whether its server is a former primary.
     private static let lookout = Duration.seconds(1)
     /// The time that a server has for an answer to another connection.
-    private static let answerLimit = Duration.seconds(5)
+    private static let answerLimit = Duration.seconds(3)
 
     package let library: PostgreSQLLibrary
     /// The address with only the host of this connection.
@@ -341,7 +341,8 @@ package final class PostgreSQLConnection {
     private func answersAnotherConnection() -> Bool {
         var address = address
         address.silenceLimit = Self.answerLimit
-        return (try? Self.open(address, name: "waku-push check")) != nil
+        let other = try? PostgreSQLConnection(to: address, within: Self.answerLimit)
+        return (try? other?.run(Statement("SELECT", isPrepared: false))) != nil
     }
 
     /// Returns false when the deadline has passed or there is no socket.

@@ -45,4 +45,16 @@ import Testing
             #expect(service.limits.limiter.isFull)
         }
     }
+
+    @Test func pruningEndsNoMinuteOfTheReport() async throws {
+        let fixture = try SessionNodeFixture()
+        try await fixture.withNode { running in
+            let service = try #require(running.service)
+            for _ in 0..<700 { service.limits.refusedTurn() }
+            await service.recount()
+            let now = service.node.now()
+            await service.prune(Retention(cutoff: now, rowLimit: 1, now: now))
+            #expect(service.limitReport?.attack != nil)
+        }
+    }
 }

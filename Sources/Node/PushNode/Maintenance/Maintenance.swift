@@ -30,8 +30,8 @@ private final class Activity: Sendable {
     let hasHandled = Atomic(false)
     /// Whether the last write of cursors failed.
     let hasFailed = Atomic(false)
-    /// Whether rows are counted or removed.
-    let isCleaning = Atomic(false)
+    /// Whether old rows are being removed.
+    let isRemoving = Atomic(false)
 }
 
 /// Decides in which rounds of maintenance the relay's cursors are stored. Each write costs syncs of the disk, so a node that handles no messages stores
@@ -92,11 +92,11 @@ struct Maintenance: Sendable {
 
     /// Runs until cancelled. A stop waits for one transaction, not for the rest of a round: a slow disk may take seconds for each.
     func run() async {
-        await withDiscardingTaskGroup { cleaning in await run(&cleaning) }
+        await withDiscardingTaskGroup { removals in await run(&removals) }
     }
 
-    /// - Parameter cleaning: runs what may take long, after a pause of days or while another session holds a table: the rounds go on meanwhile.
-    private func run(_ cleaning: inout DiscardingTaskGroup) async {
+    /// - Parameter removals: removes old rows, which takes minutes after a pause of days. The rounds go on meanwhile.
+    private func run(_ removals: inout DiscardingTaskGroup) async {
         var (rounds, minutes) = (0, 0)
         var lastExpiry = ContinuousClock.now - Self.expiryInterval
         var last: [Counter: Int] = [:]
@@ -123,20 +123,20 @@ struct Maintenance: Sendable {
             last = counts
             summarize(&line)
             noteDisplaced(lastMinute(.registrationDisplaced))
+            for service in services where !Task.isCancelled { await service.recount() }
             base.refusedPeers.endMinute(at: base.now())
             var attacks = services.compactMap { $0.limitReport?.attack }
             let refused = lastMinute(.connectionRefused)
             if refused >= RefusalLog.attackThreshold { attacks.append("\(refused) connections of peers refused in the last minute") }
             noteAttack(attacks.isEmpty ? nil : attacks.joined(separator: "; "))
-            if activity.isCleaning.exchange(true, ordering: .relaxed) { continue }
             // For all nodes, one of them.
-            let removes = base.cluster.isMaintainer && minutes >= Self.firstRemoval
-            let expires = removes && ContinuousClock.now - lastExpiry > Self.expiryInterval
+            if !base.cluster.isMaintainer || minutes < Self.firstRemoval || Task.isCancelled { continue }
+            if activity.isRemoving.exchange(true, ordering: .relaxed) { continue }
+            let expires = ContinuousClock.now - lastExpiry > Self.expiryInterval
             if expires { lastExpiry = .now }
-            cleaning.addTask {
-                for service in services where !Task.isCancelled { await service.recount() }
-                if removes { await remove(before: cutoff, expires: expires) }
-                activity.isCleaning.store(false, ordering: .relaxed)
+            removals.addTask {
+                await remove(before: cutoff, expires: expires)
+                activity.isRemoving.store(false, ordering: .relaxed)
             }
         }
     }

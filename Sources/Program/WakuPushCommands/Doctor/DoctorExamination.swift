@@ -138,7 +138,7 @@ struct DoctorExamination {
     private func location(_ setup: AdminAPI.Setup?) throws(StoreError) -> StoreLocation {
         let location = try StoreLocation(option: isGiven("store") ? options.store : setup?.store)
         guard case .postgreSQL(var address) = location else { return location }
-        address.silenceLimit = Self.databaseLimit
+        (address.silenceLimit, address.longestSilence) = (Self.databaseLimit, .zero)
         return .postgreSQL(address)
     }
 
