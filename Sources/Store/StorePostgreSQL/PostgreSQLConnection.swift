@@ -255,7 +255,7 @@ package final class PostgreSQLConnection {
 
     private func receiveUnawaited() throws(PostgreSQLError) {
         while unawaited.exchanges > 0 {
-            try awaitResult()
+            try awaitResult(longestSilence: .zero)
             guard let result = table.PQgetResult(connection) else {
                 // The end of the results of one sent message.
                 unawaited.sent -= 1
@@ -279,7 +279,7 @@ package final class PostgreSQLConnection {
         var results = Array(repeating: StatementResult(), count: count)
         var (index, failure) = (0, PostgreSQLError?.none)
         while true {
-            try awaitResult()
+            try awaitResult(longestSilence: longestSilence)
             guard let result = table.PQgetResult(connection) else {
                 // The end of the results of one sent message.
                 index += 1
@@ -304,7 +304,7 @@ package final class PostgreSQLConnection {
     }
 
     /// Flushes pending output, and reads until there is a result.
-    private func awaitResult() throws(PostgreSQLError) {
+    private func awaitResult(longestSilence: Duration) throws(PostgreSQLError) {
         var isFlushed = false
         while true {
             if !isFlushed {
@@ -315,14 +315,14 @@ package final class PostgreSQLConnection {
             guard table.PQisBusy(connection) == 1 else {
                 if isFlushed { return }
                 // Output of the server must be read while sending, or the server would stop reading.
-                try pollOnce(POLLIN | POLLOUT)
+                try pollOnce(POLLIN | POLLOUT, longestSilence: longestSilence)
                 continue
             }
-            try pollOnce(isFlushed ? POLLIN : POLLIN | POLLOUT)
+            try pollOnce(isFlushed ? POLLIN : POLLIN | POLLOUT, longestSilence: longestSilence)
         }
     }
 
-    private func pollOnce(_ events: Int32) throws(PostgreSQLError) {
+    private func pollOnce(_ events: Int32, longestSilence: Duration) throws(PostgreSQLError) {
         let began = ContinuousClock.now
         var deadline = silenceLimit.map { began + $0 }
         while true {

@@ -27,7 +27,7 @@ struct StoreFixture {
         host: String? = nil, _ options: String = "", access: PostgreSQLStore.Access = .beside, silenceLimit: Duration = .seconds(30)
     ) throws -> PostgreSQLStore {
         var address = try address(host: host, options)
-        address.silenceLimit = silenceLimit
+        (address.silenceLimit, address.longestSilence) = (silenceLimit, .zero)
         return try PostgreSQLStore(address, storageKey: storageKey, parts: [Counters.part], access: access)
     }
 
