@@ -44,7 +44,7 @@ final class ConnectionPool: Sendable {
                 if connection.discardPreceding().isEmpty { try? connection.runUnawaited(Self.commit) }
                 return result
             } catch PostgreSQLError.connectionLost
-                where idle != nil && connection.answeredCount == answered && ContinuousClock.now - began < address.silenceLimit
+                where idle != nil && connection.answeredCount == answered && ContinuousClock.now - began < repetitionLimit
             {
                 continue
             } catch {
@@ -53,6 +53,9 @@ final class ConnectionPool: Sendable {
             }
         }
     }
+
+    /// A read that was waited for longer, because the server answered otherwise, is not waited for again.
+    private var repetitionLimit: Duration { address.silenceLimit * 2 + .seconds(10) }
 
     /// After a failure, does not try to connect for a while: otherwise each waiting read would wait for the full timeout.
     private func connect() throws(StoreError) -> PostgreSQLConnection {
