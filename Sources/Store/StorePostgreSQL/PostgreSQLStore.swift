@@ -79,7 +79,7 @@ package final class PostgreSQLStore: Store {
         } catch {
             throw StoreError(explaining: error, at: address)
         }
-        try? measure()
+        try? queue.runAndWait { writer in try measure(on: writer.connected()) }
     }
 
     /// - Throws: `StoreError` with `newer` or `unsuitable`

@@ -157,7 +157,7 @@ struct FaultTests {
     func longestSilence(seconds: Int, goesOn: Bool) throws {
         let connection = try StoreFixture().connection()
         (connection.silenceLimit, connection.longestSilence) = (.milliseconds(200), .seconds(seconds))
-        let slow = Statement("SELECT FROM pg_sleep(0.7)")
+        let slow = Statement("SELECT 1::bigint FROM pg_sleep(0.7)")
         if goesOn {
             #expect(try connection.run(slow).rows.count == 1)
         } else {
