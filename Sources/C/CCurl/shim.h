@@ -1,8 +1,10 @@
 #pragma once
 #include <curl/curl.h>
 #include <openssl/ssl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 // curl_easy_setopt and curl_easy_getinfo are variadic, which Swift cannot call: one typed shim for each kind of argument.
 
@@ -52,20 +54,43 @@ static inline const void *waku_curl_socket_address(const struct curl_sockaddr *a
 
 static const curl_socket_t waku_curl_socket_bad = CURL_SOCKET_BAD;
 
-// A certificate message is parsed before any certificate in it is verified, and the server chooses the curves of the keys. To find the point of a
-// compressed key on a curve that is given by its parameters instead of a name can take libcrypto a fraction of a second. RFC 5480 forbids such keys: a
-// message with one is overwritten, so that libssl refuses it, and so is a compressed one (RFC 8879), which was not asked for.
-static inline void waku_tls_refuse_curve_parameters(
-    int is_sent, int version, int type, const void *message, size_t byte_count, SSL *connection, void *context) {
+// The number of certificates in a message, or more. A server's message begins with a length of three bytes, in TLS 1.3 also with an empty context.
+static inline int waku_tls_certificate_count(const unsigned char *message, size_t byte_count, int version) {
+    int count = 0;
+    for (size_t index = version == TLS1_3_VERSION ? 8 : 7; index + 3 <= byte_count; count++) {
+        index += 3 + ((size_t)message[index] << 16 | message[index + 1] << 8 | message[index + 2]);
+        if (version != TLS1_3_VERSION) continue;
+        if (index + 2 > byte_count) return count + 1;
+        index += 2 + (message[index] << 8 | message[index + 1]);
+    }
+    return count;
+}
+
+// libssl parses all certificates of a server before it verifies any, and the server chooses the curves of their keys. Messages that would take long
+// are overwritten, so that libssl refuses them:
+// - To find the point of a compressed key on a curve that is given by its parameters instead of a name can take libcrypto a fraction of a second.
+//   RFC 5480 forbids such keys.
+// - On P-224 it takes half a millisecond, and 32 KiB hold 230 such certificates. Usual chains have at most five.
+// - Compressed messages (RFC 8879) were not asked for.
+//
+// libssl reads messages until data comes: it would not return while a server sends updates of keys, each of which takes some microseconds. The
+// argument counts a connection's messages, usually ten; after too many, libssl reads no more.
+static inline void waku_tls_check_message(
+    int is_sent, int version, int type, const void *message, size_t byte_count, SSL *connection, void *argument) {
     // The beginning of the id of a field's type, which all parameters of curves have, whatever the type of the key.
     static const unsigned char field_type[] = {0x2A, 0x86, 0x48, 0xCE, 0x3D, 1};
     static const unsigned char compressed_certificate = 25;
     // A type and a length of three bytes.
     static const size_t header_byte_count = 4;
     unsigned char *bytes = (unsigned char *)message;
-    if (is_sent || type != SSL3_RT_HANDSHAKE || byte_count <= header_byte_count) return;
+    if (is_sent || type != SSL3_RT_HANDSHAKE) return;
+    uintptr_t count = (uintptr_t)argument + 1;
+    SSL_set_msg_callback_arg(connection, (void *)count);
+    if (count > 64) SSL_set_shutdown(connection, SSL_RECEIVED_SHUTDOWN);
+    if (byte_count <= header_byte_count) return;
     int is_refused = bytes[0] == compressed_certificate;
     if (bytes[0] == SSL3_MT_CERTIFICATE) {
+        is_refused |= waku_tls_certificate_count(bytes, byte_count, version) > 10;
         for (size_t index = header_byte_count; !is_refused && index + sizeof field_type <= byte_count; index++) {
             is_refused = memcmp(bytes + index, field_type, sizeof field_type) == 0;
         }
@@ -78,21 +103,37 @@ static inline void waku_tls_refuse_curve_parameters(
 #define SSL_OP_NO_RX_CERTIFICATE_COMPRESSION ((uint64_t)1 << 33)
 #endif
 
-static inline CURLcode waku_tls_limit_certificates(CURL *handle, void *tls, void *context) {
+static inline CURLcode waku_tls_limit_work(CURL *handle, void *tls, void *context) {
+    SSL_CTX *settings = (SSL_CTX *)tls;
     // Usual chains have less than 10 KB. Lists of authorities for certificates of clients have the same limit.
-    SSL_CTX_set_max_cert_list((SSL_CTX *)tls, 32 * 1024);
-    SSL_CTX_set_msg_callback((SSL_CTX *)tls, waku_tls_refuse_curve_parameters);
-    SSL_CTX_set_options((SSL_CTX *)tls, SSL_OP_NO_RX_CERTIFICATE_COMPRESSION);
+    SSL_CTX_set_max_cert_list(settings, 32 * 1024);
+    SSL_CTX_set_msg_callback(settings, waku_tls_check_message);
+    SSL_CTX_set_options(settings, SSL_OP_NO_RX_CERTIFICATE_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+    // In TLS 1.2 a server chooses the numbers of a finite-field exchange: of 10,000 bits they take a second. The list of groups is without those of
+    // TLS 1.3, of which the largest takes 0.1 s.
+    if (SSL_CTX_set_cipher_list(settings, "DEFAULT:!kDHE") != 1) return CURLE_SSL_CIPHER;
+    // X25519 is missing in FIPS mode.
+    if (SSL_CTX_set1_groups_list(settings, "X25519:P-256:P-384:P-521") != 1 && SSL_CTX_set1_groups_list(settings, "P-256:P-384:P-521") != 1) {
+        return CURLE_SSL_CIPHER;
+    }
     return CURLE_OK;
 }
 
 /// Does nothing with a libcurl that uses another TLS library than this program, whose contexts are others.
-static inline CURLcode waku_curl_limit_certificates(CURL *handle) {
+static inline CURLcode waku_curl_limit_tls_work(CURL *handle) {
     char library[32];
     snprintf(library, sizeof library, "OpenSSL/%lu.", OpenSSL_version_num() >> 28);
     const char *used = curl_version_info(CURLVERSION_NOW)->ssl_version;
     if (used == NULL || strncmp(used, library, strlen(library)) != 0) return CURLE_NOT_BUILT_IN;
-    return curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, waku_tls_limit_certificates);
+    return curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, waku_tls_limit_work);
+}
+
+/// Reads the system's authorities from libcurl's default file alone, which it keeps in memory for a day. With a default folder, too, as on Debian, it
+/// parses the file again for each connection: 20 ms.
+static inline void waku_curl_use_default_authorities_file(CURL *handle) {
+    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
+    if (info->age < CURLVERSION_SEVENTH || info->cainfo == NULL || access(info->cainfo, R_OK) != 0) return;
+    curl_easy_setopt(handle, CURLOPT_CAPATH, NULL);
 }
 
 // Macros with casts and shifts, which Swift cannot import.

@@ -15,7 +15,7 @@ package struct CurlConfiguration: Sendable, CustomStringConvertible, CustomRefle
     package enum Destinations: Sendable, Hashable {
         case all
         /// For URLs that strangers choose: https only, without a proxy, only to public addresses and these networks. Checked at each connection, after
-        /// the name's resolution, so that neither a name nor a notation of an address evades it. Certificates may not have curves without names.
+        /// the name's resolution, so that neither a name nor a notation of an address evades it. Handshakes of TLS that could take long are refused.
         case publicAddresses(and: [AddressRange])
     }
 

@@ -36,7 +36,8 @@ extension CurlHandle {
             set(CURLOPT_PROTOCOLS_STR, "https")
             set(CURLOPT_PROXY, "")
             set(CURLOPT_NETRC, 0)
-            waku_curl_limit_certificates(pointer)
+            waku_curl_limit_tls_work(pointer)
+            if case .system = configuration.trust { waku_curl_use_default_authorities_file(pointer) }
             waku_curl_set_http_2_tls(pointer)
             // Wait for a connection that may carry several requests, rather than opening another.
             set(CURLOPT_PIPEWAIT, 1)
