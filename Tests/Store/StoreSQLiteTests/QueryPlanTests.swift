@@ -81,6 +81,19 @@ struct QueryPlanTests {
         try expectIndexes(AnswerStorage.answer(to: [1]))
     }
 
+    @Test("Registrations of a registrant are found without those of others whose topics have the same tag")
+    func registrationsOfRegistrant() throws {
+        let commands: [StoreCommand<Int>] = [
+            Registrations.installationCount(of: key.keyHash), Registrations.countedInstallations(of: key.keyHash, limit: 1_000),
+            Registrations(store.sealer).registrations(of: [key.keyHash]).map(\.count),
+        ]
+        for command in commands {
+            guard case .read(let reads, _) = command else { Issue.record("no reads"); continue }
+            let steps = try plan(reads[0].sql, reads[0].arguments)
+            #expect(steps.count == 1 && steps[0].contains("registration_registrant (query_topic=? AND key_hash=?)"), "\(steps)")
+        }
+    }
+
     @Test func readsOfDeliveries() throws {
         try expectIndexes(DeliveryStorage.states(of: [delivery]))
         try expectIndexes(DeliveryStorage.waiting(delivery))

@@ -20,7 +20,7 @@ extension Registrations {
         [
             .column(.id), .column(StatusStorage.installation), .column(StatusStorage.version), .column(StatusStorage.changedAt),
             .byteCount(StatusStorage.sealed), .column(StatusStorage.neverAsked),
-        ], where: [.equal(StatusStorage.queryTopic), .equal(StatusStorage.keyHash)], index: StatusStorage.queryTopicIndex)
+        ], where: [.equal(StatusStorage.queryTopic), .equal(StatusStorage.keyHash)], index: StatusStorage.registrantIndexName)
     private static let findContents = Query(
         StatusStorage.registration, [.id, StatusStorage.sealed], where: [.idAmong, .present(StatusStorage.sealed)])
 

@@ -276,7 +276,7 @@ package struct Registrations: Sendable {
 
     private static let countInForce = Query(
         StatusStorage.registration, [.count], where: [.equal(StatusStorage.queryTopic), .equal(StatusStorage.keyHash)],
-        index: StatusStorage.queryTopicIndex)
+        index: StatusStorage.registrantIndexName)
     private static let findUnfoundedOfKey = Query(
         StatusStorage.registration, [.column(StatusStorage.unfounded)], where: [.equal(StatusStorage.keyHash)])
     private static let countRegistered = Query(StatusStorage.registration, [.count], where: [.present(StatusStorage.queryTopic)])
@@ -286,7 +286,7 @@ package struct Registrations: Sendable {
         .read(reads) { found in .done(Int(try found.reduce(0) { try $0 + $1[0].integer(0) })) }
     }
 
-    /// The tag of a registrant's topic, whose index has no tombstones: a registrant may have any number of them.
+    /// The tag of a registrant's topic.
     static func topicValue(of keyHash: KeyHash) -> Value { .integer(Int64(TopicTag(of: StatusTopics.query(keyHash)).rawValue)) }
 
     private static func countInForce(_ keyHash: KeyHash) -> Read { countInForce(topicValue(of: keyHash), .bytes(keyHash.bytes)) }

@@ -13,6 +13,7 @@ package enum StatusStorage {
             [.addColumn(neverAsked, to: registration), .createIndex(neverAskedIndex, on: registration)],
             [.addColumn(webPushKey, to: registration), .createIndex(webPushKeyIndex, on: registration)],
             [.addColumn(webPushOrigin, to: registration), .createIndex(webPushOriginIndex, on: registration)],
+            [.createIndex(registrantIndex, on: registration)],
         ])
 
     // MARK: Registrations
@@ -54,9 +55,14 @@ package enum StatusStorage {
     static let webPushOrigin = Column("web_push_origin", .integer, isOptional: true)
     private static let webPushOriginIndex = Index("registration_web_push_origin", on: [webPushOrigin], where: .present(webPushOrigin))
 
+    /// The registrations of a registrant, without tombstones: a registrant may have any number of them. Keys of registrants can be chosen so that many
+    /// topics have the same tag.
+    private static let registrantIndex = Index(registrantIndexName, on: [queryTopic, keyHash], where: .present(queryTopic))
+    static let registrantIndexName = "registration_registrant"
+
     /// One row for each installation ever registered or unregistered. A tombstone has neither content, platform nor topics.
     static let registration = registration(
-        with: [neverAsked, webPushKey, webPushOrigin], [neverAskedIndex, webPushKeyIndex, webPushOriginIndex])
+        with: [neverAsked, webPushKey, webPushOrigin], [neverAskedIndex, webPushKeyIndex, webPushOriginIndex, registrantIndex])
 
     private static func registration(with columns: [Column], _ indexes: [Index]) -> Table {
         Table(
