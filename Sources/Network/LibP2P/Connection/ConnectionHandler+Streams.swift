@@ -7,8 +7,7 @@ extension ConnectionHandler {
         guard let id = session.open() else { return promise.fail(ConnectionError.tooManyStreams) }
         let negotiation = MultistreamNegotiation(proposing: protocolIDs)
         streams[id] = StreamEntry(
-            StreamEntry.Negotiation(
-                state: negotiation, deadline: deadline(id, limit: limit, on: promise.futureResult.eventLoop), opener: promise))
+            StreamEntry.Negotiation(state: negotiation, deadline: promise.futureResult.eventLoop.now + limit, opener: promise))
         var opening = negotiation.opening
         _ = session.send(&opening, on: id)
         flush()
@@ -20,16 +19,16 @@ extension ConnectionHandler {
         let negotiation = MultistreamNegotiation.responder()
         streams[id] = StreamEntry(
             StreamEntry.Negotiation(
-                state: negotiation, deadline: deadline(id, limit: configuration.negotiationTimeout, on: connection.eventLoop), opener: nil))
+                state: negotiation, deadline: connection.eventLoop.now + configuration.negotiationTimeout, opener: nil))
         var opening = negotiation.opening
         _ = session.send(&opening, on: id)
     }
 
-    private func deadline(_ id: UInt32, limit: TimeAmount, on eventLoop: any EventLoop) -> Scheduled<Void> {
-        eventLoop.assumeIsolated().scheduleTask(in: limit) {
-            guard case .negotiating = self.streams[id]?.phase else { return }
-            self.reset(id, .timedOut)
-        }
+    /// Looks at the deadlines of all streams. A timer for each would be cancelled at its end, which takes the event loop a search through the timers of
+    /// all connections.
+    func resetOverdueStreams() {
+        guard let now = connection?.eventLoop.now else { return }
+        for (id, entry) in streams where entry.deadline <= now { reset(id, .timedOut) }
     }
 
     func receive(_ data: ByteBuffer, on id: UInt32) {
@@ -71,7 +70,6 @@ extension ConnectionHandler {
     private func start(_ entry: StreamEntry, id: UInt32, protocolID: String, after negotiation: StreamEntry.Negotiation) {
         guard let connection else { return }
         let stream = PeerStream(id: id, protocolID: protocolID, isInbound: negotiation.opener == nil, connection: connection)
-        negotiation.deadline?.cancel()
         // These bytes were counted as consumed on arrival: at most those of one read.
         stream.deliverUncounted(negotiation.received)
         entry.phase = .open(stream, nil)
@@ -105,7 +103,6 @@ extension ConnectionHandler {
             stream.fail(error)
             task?.cancel()
         case .negotiating(let negotiation):
-            negotiation.deadline?.cancel()
             if let opener = negotiation.opener { opener.fail(error) } else { negotiatingCount -= 1 }
         }
     }
@@ -119,9 +116,7 @@ extension ConnectionHandler {
 
     /// Removes a stream that ended in both directions; its reader may still read received data.
     private func dropIfOver(_ id: UInt32, _ stream: PeerStream) {
-        guard stream.isOver else { return }
-        stream.cancelDeadlines()
-        streams[id] = nil
+        if stream.isOver { streams[id] = nil }
     }
 
     // MARK: Called for the streams

@@ -51,6 +51,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     var touched: [UInt32] = []
     private var stepTimer: Scheduled<Void>?
     private var keepAliveTimer: RepeatedTask?
+    private var streamTimer: RepeatedTask?
     private var hasReceived = false
     private var isPinged = false
     private var end: (any Error)?
@@ -160,7 +161,7 @@ final class ConnectionHandler: ChannelInboundHandler {
             partialMessageTimeout: configuration.partialMessageTimeout)
         if let refusal = owner.opened(connection) { throw refusal }
         self.connection = connection
-        startKeepAlive(context.eventLoop)
+        startTimers(context.eventLoop)
         opened?.succeed(connection)
         opened = nil
     }
@@ -170,10 +171,13 @@ final class ConnectionHandler: ChannelInboundHandler {
         stepTimer = context?.eventLoop.assumeIsolated().scheduleTask(in: configuration.stepTimeout) { self.fail(ConnectionError.timedOut) }
     }
 
-    private func startKeepAlive(_ eventLoop: any EventLoop) {
+    private func startTimers(_ eventLoop: any EventLoop) {
         let bound = NIOLoopBound(self, eventLoop: eventLoop)
         keepAliveTimer = eventLoop.scheduleRepeatedTask(initialDelay: configuration.keepAlive, delay: configuration.keepAlive) { _ in
             bound.value.checkLiveness()
+        }
+        streamTimer = eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in
+            bound.value.resetOverdueStreams()
         }
     }
 
@@ -293,6 +297,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         end = error
         stepTimer?.cancel()
         keepAliveTimer?.cancel()
+        streamTimer?.cancel()
         wakeReaders()
         for id in Array(streams.keys) { streamEnded(id, ConnectionError.closedByPeer) }
         opened?.fail(error)
@@ -303,6 +308,6 @@ final class ConnectionHandler: ChannelInboundHandler {
         plain = ByteBuffer()
         countMemory()
         // Break retain cycles.
-        (opened, connection, stepTimer, keepAliveTimer) = (nil, nil, nil, nil)
+        (opened, connection, stepTimer, keepAliveTimer, streamTimer) = (nil, nil, nil, nil, nil)
     }
 }

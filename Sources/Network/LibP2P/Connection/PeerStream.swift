@@ -39,9 +39,8 @@ public final class PeerStream: Sendable {
         /// Whether the event loop was notified of queued data.
         var isAnnounced = false
         var failure: (any Error)?
-        /// Pending resets by ``PeerStream/endAfter(_:)``. Cancelled at the end of the stream, so that a peer that opens and ends many streams
-        /// does not accumulate timers.
-        var deadlines: [Scheduled<Void>] = []
+        /// The earliest of ``PeerStream/endAfter(_:)``.
+        var deadline = NIODeadline.distantFuture
 
         var isOver: Bool { failure != nil || isFinished && isFinishedByPeer }
     }
@@ -202,34 +201,19 @@ public final class PeerStream: Sendable {
         endAfter(.seconds(10))
     }
 
-    /// Resets the stream with ``ConnectionError/timedOut`` after this time unless it ended before.
+    /// Resets the stream with ``ConnectionError/timedOut`` within a second after this time unless it ended before.
     public func endAfter(_ limit: TimeAmount) {
-        let deadline = connection.eventLoop.scheduleTask(in: limit) { [weak self] in
-            guard let self, !self.isOver else { return }
-            self.reset(.timedOut)
-        }
-        let isOver = state.withLock { state in
-            if !state.isOver { state.deadlines.append(deadline) }
-            return state.isOver
-        }
-        if isOver { deadline.cancel() }
+        let deadline = connection.eventLoop.now + limit
+        state.withLock { $0.deadline = min($0.deadline, deadline) }
     }
-
-    var deadlines: [Scheduled<Void>] { state.withLock(\.deadlines) }
 
     // MARK: Called on the event loop
 
     /// Whether both sides finished the stream, or it failed.
     var isOver: Bool { state.withLock(\.isOver) }
 
-    /// Called once the stream is over.
-    func cancelDeadlines() {
-        let deadlines = state.withLock { state in
-            defer { state.deadlines = [] }
-            return state.deadlines
-        }
-        for deadline in deadlines { deadline.cancel() }
-    }
+    /// When the connection resets the stream.
+    var deadline: NIODeadline { state.withLock(\.deadline) }
 
     /// - Returns: false when the stream is closed for reading.
     func deliver(_ data: ByteBuffer) -> Bool {
@@ -307,7 +291,6 @@ public final class PeerStream: Sendable {
         }
         reader?.resume()
         for writer in writers { writer.resume() }
-        cancelDeadlines()
     }
 }
 

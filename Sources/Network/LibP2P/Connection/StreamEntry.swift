@@ -10,7 +10,7 @@ final class StreamEntry {
     struct Negotiation {
         var state: MultistreamNegotiation
         var received = ByteBuffer()
-        let deadline: Scheduled<Void>?
+        let deadline: NIODeadline
         /// The caller that opens the stream; nil when the peer opens it.
         let opener: EventLoopPromise<PeerStream>?
     }
@@ -21,6 +21,14 @@ final class StreamEntry {
 
     init(_ negotiation: Negotiation) {
         phase = .negotiating(negotiation)
+    }
+
+    /// When the stream is reset unless it ended before, or negotiated its protocol.
+    var deadline: NIODeadline {
+        switch phase {
+        case .negotiating(let negotiation): negotiation.deadline
+        case .open(let stream, _): stream.deadline
+        }
     }
 
     func wakeReader() {
