@@ -19,6 +19,8 @@ public struct GossipRPC: Sendable {
     static let maximumTopicCount = 1024
     /// The maximum number of message ids per kind of control message.
     static let maximumIDCount = 5000
+    /// The maximum length of data without ``Publication/id``.
+    static let shortDataByteCount = 4096
 
     struct Subscription: Hashable {
         let topic: String
@@ -29,8 +31,9 @@ public struct GossipRPC: Sendable {
         let topic: String
         /// The range of the data in the frame.
         let data: Range<Int>
-        /// The message id, computed while parsing, so that it is not computed while the router is locked.
-        let id: MessageID
+        /// The message id of long data, computed while parsing, so that it is not computed while the router is locked. nil for short data: a frame may
+        /// have thousands of messages on topics to which this node is not subscribed.
+        let id: MessageID?
         /// Whether the message names its author or is signed.
         let isAuthored: Bool
     }
@@ -111,7 +114,8 @@ public struct GossipRPC: Sendable {
             }
         }
         guard let topic else { throw .malformed }
-        publications.append(Publication(topic: topic, data: data, id: MessageID(of: frame[data]), isAuthored: isAuthored))
+        let id = data.count > Self.shortDataByteCount ? MessageID(of: frame[data]) : nil
+        publications.append(Publication(topic: topic, data: data, id: id, isAuthored: isAuthored))
     }
 
     private mutating func readControl(_ nested: ProtobufReader) throws(ProtobufError) {

@@ -101,7 +101,7 @@ extension GossipSubRouter {
             return
         }
         let data = rpc.frame[publication.data]
-        let id = publication.id
+        let id = publication.id ?? MessageID(of: data)
         guard seen.insert(id, at: now) else {
             counters.duplicates += 1
             // A peer that sends the message during its validation is scored like the first sender and is not sent a copy.

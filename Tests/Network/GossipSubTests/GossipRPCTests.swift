@@ -136,6 +136,20 @@ struct GossipRPCTests {
         }
     }
 
+    /// A frame may have thousands of messages on topics that nobody subscribed to.
+    @Test("Ids are computed while parsing for long data only")
+    func ids() throws {
+        for (byteCount, isLong) in [(1, false), (4096, false), (4097, true)] {
+            let data = [UInt8](repeating: 1, count: byteCount)
+            var writer = ProtobufWriter()
+            writer.field(2) { (message: inout ProtobufWriter) in
+                message.field(2, data)
+                message.field(4, "/t")
+            }
+            #expect(try GossipRPC(parsing: writer.bytes).publications.map(\.id) == [isLong ? MessageID(of: data[...]) : nil])
+        }
+    }
+
     @Test("The message id is SHA-256 of the data")
     func identifier() throws {
         let message = GossipMessage(topic: "/t", data: Array("abc".utf8))

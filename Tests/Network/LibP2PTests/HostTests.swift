@@ -120,17 +120,20 @@ import WakuCrypto
     }
 
     /// All of them arrive together.
-    @Test func emptyMessagesAreReadInShortBatches() async throws {
+    @Test(arguments: [(0, 10_000, MessageReader.batchLimit), (1_000, 200, 66)])
+    func messagesAreReadInShortBatches(byteCount: Int, count: Int, batchCount: Int) async throws {
         try await withTwoHosts { dialer, listener in
             let batches = Mutex<[Int]>([])
             listener.serve("/count/1.0.0") { stream in
+                try await eventually { listener.bytesReceived >= byteCount * count }
                 for try await batch in stream.messages(limit: 2_000) { batches.withLock { $0.append(batch.count) } }
             }
             let stream = try await dialer.openStream(to: listener.peerID, ["/count/1.0.0"])
-            try await stream.write(ByteBuffer(repeating: 0, count: 10_000))
+            let message = PeerStream.delimited(ByteBuffer(repeating: 0, count: byteCount))
+            try await stream.write(ByteBuffer(bytes: repeatElement(Array(buffer: message), count: count).joined()))
             stream.finish()
-            try await eventually { batches.withLock { $0.reduce(0, +) } == 10_000 }
-            #expect(batches.withLock { $0.max() } == MessageReader.batchLimit)
+            try await eventually { batches.withLock { $0.reduce(0, +) } == count }
+            #expect(batches.withLock { $0.max() } == batchCount)
         }
     }
 

@@ -33,16 +33,20 @@ public struct MessageReader {
         }
     }
 
-    /// The complete messages that were received, at least one and at most 256; nil when the peer finished the stream. Other tasks run between two
-    /// batches.
+    /// The complete messages that were received, at least one, at most 256 and up to 64 KiB; nil when the peer finished the stream. Other tasks run
+    /// between two batches.
     ///
     /// - Throws: As ``next()``
     public mutating func nextBatch() async throws -> [ByteBuffer]? {
         if isBatchCut { await Task.yield() }
         var batch: [ByteBuffer] = []
+        var byteCount = 0
         while true {
-            while batch.count < Self.batchLimit, let message = try take() { batch.append(message) }
-            isBatchCut = batch.count == Self.batchLimit
+            while batch.count < Self.batchLimit, byteCount < Self.batchByteLimit, let message = try take() {
+                batch.append(message)
+                byteCount += message.readableBytes
+            }
+            isBatchCut = batch.count == Self.batchLimit || byteCount >= Self.batchByteLimit
             if !batch.isEmpty { return batch }
             guard try await fill() else { return nil }
         }
@@ -50,6 +54,8 @@ public struct MessageReader {
 
     /// The maximum number of messages in a batch: a window of data has room for 262,144 empty ones.
     static let batchLimit = 256
+    /// The length in bytes after which a batch ends: a message of a few kilobytes may take long to process, too.
+    static let batchByteLimit = 64 * 1024
 
     private mutating func take() throws -> ByteBuffer? {
         let prefix: (value: UInt64, byteCount: Int)?
