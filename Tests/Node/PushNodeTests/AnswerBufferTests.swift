@@ -65,6 +65,16 @@ import WakuCrypto
         #expect(Self.marks(&buffer) == [])
     }
 
+    @Test func ofAnswersOfTheSameSizeTheNewestAreDropped() {
+        var buffer = AnswerBuffer(capacity: 100, byteCapacity: 1_000, horizon: .seconds(1))
+        for mark in 1...5 { #expect(buffer.add(Self.item(UInt8(mark), byteCount: 200), due: nil, at: .zero) == 0) }
+        #expect(buffer.take()?.publications.first?.first?.places == [1])
+        #expect(buffer.add(Self.item(6, byteCount: 100), due: nil, at: .zero) == 0)
+        #expect(buffer.add(Self.item(7, byteCount: 400), due: nil, at: .zero) == 1)
+        #expect(buffer.add(Self.item(8, byteCount: 190), due: nil, at: .zero) == 1)
+        #expect(Self.marks(&buffer) == [2, 3, 4, 6, 8])
+    }
+
     @Test func evictedAnswersLeaveNothingBehind() {
         var buffer = AnswerBuffer(capacity: 10, byteCapacity: 1_000, horizon: .seconds(1))
         // Each displaces the one before it.

@@ -1,5 +1,5 @@
 /// A priority queue of unique ids, smallest key first. Inserting and removing an id takes logarithmic time.
-struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
+package struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     private struct Entry {
         let key: Key
         let id: Int64
@@ -9,12 +9,14 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
     private var entries: [Entry] = []
     private var places: [Int64: Int] = [:]
 
+    package init() {}
+
     var count: Int { entries.count }
     var isEmpty: Bool { entries.isEmpty }
     var first: (key: Key, id: Int64)? { entries.first.map { ($0.key, $0.id) } }
 
     /// - Precondition: the heap does not contain the id.
-    mutating func insert(_ id: Int64, key: Key) {
+    package mutating func insert(_ id: Int64, key: Key) {
         precondition(places[id] == nil)
         entries.append(Entry(key: key, id: id))
         places[id] = entries.count - 1
@@ -23,7 +25,7 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
 
     /// Removes an id. Returns whether the heap contained it.
     @discardableResult
-    mutating func remove(_ id: Int64) -> Bool {
+    package mutating func remove(_ id: Int64) -> Bool {
         guard let place = places.removeValue(forKey: id) else { return false }
         let last = entries.removeLast()
         guard place < entries.count else { return true }
@@ -33,7 +35,7 @@ struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
         return true
     }
 
-    mutating func popFirst() -> Int64? {
+    package mutating func popFirst() -> Int64? {
         guard let first else { return nil }
         remove(first.id)
         return first.id

@@ -1,3 +1,4 @@
+import Delivery
 import NodeAPI
 import DequeModule
 
@@ -11,12 +12,21 @@ import DequeModule
 struct AnswerBuffer: Sendable {
     private let capacity: Int
     private let byteCapacity: Int
-    private var items: [UInt64: Publisher.Item] = [:]
-    private var held: TimerWheel<UInt64>
+    private var items: [Int64: Publisher.Item] = [:]
+    private var sizes = IndexedHeap<Size>()
+    private var held: TimerWheel<Int64>
     /// Ids of ready answers. Evicted ones may remain here, at most about as many as there are answers.
-    private(set) var ready: Deque<UInt64> = []
-    private var nextID: UInt64 = 0
+    private(set) var ready: Deque<Int64> = []
+    private var nextID: Int64 = 0
     private(set) var byteCount = 0
+
+    /// Orders answers by which is dropped first: the largest, and of those of the same size the newest.
+    private struct Size: Comparable {
+        let byteCount: Int
+        let id: Int64
+
+        static func < (a: Size, b: Size) -> Bool { (a.byteCount, a.id) > (b.byteCount, b.id) }
+    }
 
     /// - Parameters:
     ///   - byteCapacity: maximum size of all answers together.
@@ -42,6 +52,7 @@ struct AnswerBuffer: Sendable {
         let id = nextID
         nextID += 1
         items[id] = item
+        sizes.insert(id, key: Size(byteCount: item.byteCount, id: id))
         byteCount += item.byteCount
         let lost = byteCount > byteCapacity ? evictLargest() : 0
         guard items[id] != nil else { return lost }
@@ -67,6 +78,7 @@ struct AnswerBuffer: Sendable {
     mutating func take() -> Publisher.Item? {
         while let id = ready.popFirst() {
             guard let item = items.removeValue(forKey: id) else { continue }
+            sizes.remove(id)
             byteCount -= item.byteCount
             return item
         }
@@ -75,17 +87,14 @@ struct AnswerBuffer: Sendable {
 
     mutating func removeAll() {
         items = [:]
+        sizes = IndexedHeap()
         ready = []
         byteCount = 0
     }
 
-    /// Drops the largest answers; of those of the same size the newest.
     private mutating func evictLargest() -> Int {
         var lost = 0
-        while byteCount > byteCapacity,
-            let (id, item) = items.max(by: { ($0.value.byteCount, $0.key) < ($1.value.byteCount, $1.key) })
-        {
-            items[id] = nil
+        while byteCount > byteCapacity, let id = sizes.popFirst(), let item = items.removeValue(forKey: id) {
             byteCount -= item.byteCount
             lost += 1
         }
