@@ -20,7 +20,8 @@ package struct PushServiceStandIn: Sendable {
     private let process: ChildProcess
     private let folder: TemporaryFolder
 
-    package init() async throws {
+    /// - Parameter script: The name of another script that takes the same arguments and prints the same lines.
+    package init(script: String = "web_push_service.py") async throws {
         folder = try TemporaryFolder()
         let key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
         authority = folder.path + "/authority.pem"
@@ -37,7 +38,7 @@ package struct PushServiceStandIn: Sendable {
             guard ended.status == 0 else { throw TestFailure(ended.errors) }
         }
         process = try ChildProcess(
-            [Repository.file("Tests/Interop/web_push_service.py").path, certificate, own],
+            [Repository.file("Tests/Interop/\(script)").path, certificate, own],
             program: URL(fileURLWithPath: try ExternalTool.path(of: "python3")), limit: .seconds(600))
         try await eventually { [process] in !process.lines.isEmpty || !process.isRunning }
         guard let port = process.lines.first.flatMap({ $0.split(separator: " ").last }).flatMap({ Int($0) }) else {

@@ -36,7 +36,7 @@ package final class CurlClient: Sendable {
     /// The latest ``HTTPResponse/certificateEnd``; nil before a response has one.
     package var certificateEnd: Int? { lastCertificateEnd.withLock { $0 } }
 
-    /// Sends a request. Any status is a response, not an error. Cancelling the task closes the transfer's connection.
+    /// Sends a request. Any status is a response, not an error. Cancelling the task closes the transfer's connection, once no other transfer uses it.
     package func send(_ request: HTTPRequest) async throws(HTTPError) -> HTTPResponse {
         // A transfer that fails immediately could end before its cancellation arrives.
         guard !Task.isCancelled else { throw .cancelled }

@@ -16,8 +16,9 @@ final class CurlLoop {
     private let mailbox: CurlMailbox
     private let configuration: CurlConfiguration
     private var active: [UInt64: CurlTransfer] = [:]
-    /// Active and queued transfers of each origin.
-    private var activeCounts: [Substring: Int] = [:]
+    /// Those with active transfers.
+    private var origins: [Substring: Origin] = [:]
+    /// Queued transfers of each origin.
     private var queues: [Substring: ArraySlice<Waiting>] = [:]
     private var idle: [CurlHandle] = []
     private let connections = ConnectionPace()
@@ -27,6 +28,15 @@ final class CurlLoop {
     private struct Waiting {
         let task: CurlTask
         let deadline: Instant
+    }
+
+    private struct Origin {
+        var activeCount = 0
+        var lastResponse = Instant(sinceEpoch: .zero)
+        /// See ``CurlLoop/doubtConnections(of:)``.
+        var lastDoubt = Instant(sinceEpoch: .zero)
+        /// Active transfers begun before the last doubt.
+        var doubtedCount = 0
     }
 
     /// As many as transfers of one host end at once. Making a handle costs as much as a request.
@@ -77,8 +87,8 @@ final class CurlLoop {
 
     /// Starts queued transfers while connection slots are free.
     private func advance(_ origin: Substring) {
-        while activeCounts[origin, default: 0] < configuration.maximumConnectionsPerHost, let next = queues[origin]?.popFirst() {
-            if begin(next) { activeCounts[origin, default: 0] += 1 }
+        while origins[origin]?.activeCount ?? 0 < configuration.maximumConnectionsPerHost, let next = queues[origin]?.popFirst() {
+            if begin(next) { origins[origin, default: Origin()].activeCount += 1 }
         }
         if queues[origin]?.isEmpty == true { queues[origin] = nil }
     }
@@ -93,6 +103,7 @@ final class CurlLoop {
             task.continuation.resume(returning: .failure(error))
             return false
         }
+        if origins[task.request.origin]?.doubtedCount ?? 0 > 0 { transfer.handle.set(CURLOPT_FRESH_CONNECT, 1) }
         guard curl_multi_add_handle(mailbox.multi, transfer.handle.pointer) == CURLM_OK else {
             task.continuation.resume(returning: .failure(HTTPError(.other, "libcurl accepts no more transfers")))
             return false
@@ -108,16 +119,30 @@ final class CurlLoop {
     @discardableResult
     private func finish(_ id: UInt64, _ result: Result<HTTPResponse, HTTPError>) -> Bool {
         guard let transfer = active.removeValue(forKey: id) else { return false }
-        // Closes the connection of a transfer that is in progress.
+        // Closes the connection of a transfer that is in progress, as soon as no other uses it. Without this option, libcurl keeps those of HTTP/2.
+        transfer.handle.set(CURLOPT_FORBID_REUSE, 1)
         curl_multi_remove_handle(mailbox.multi, transfer.handle.pointer)
         transfer.handle.reset()
         if idle.count < maximumIdleCount, transfer.task.request.isRepeatable || (try? result.get()) != nil { idle.append(transfer.handle) }
         transfer.task.continuation.resume(returning: result)
         let origin = transfer.task.request.origin
-        let left = activeCounts[origin, default: 1] - 1
-        activeCounts[origin] = left > 0 ? left : nil
+        if var state = origins[origin] {
+            state.activeCount -= 1
+            if transfer.begun < state.lastDoubt { state.doubtedCount -= 1 }
+            origins[origin] = state.activeCount > 0 ? state : nil
+        }
         advance(origin)
         return true
+    }
+
+    /// Lets new transfers open connections of their own, after one that is overdue, until all transfers that are active now have ended. libcurl would go on
+    /// using a dead HTTP/2 connection, after a silent break of the path or with a server that hangs, for as long as transfers on it overlap. Not after
+    /// another response since the transfer began: then only this request may have been slow.
+    private func doubtConnections(of transfer: CurlTransfer) {
+        let origin = transfer.task.request.origin
+        guard let state = origins[origin], max(state.lastResponse, state.lastDoubt) < transfer.begun else { return }
+        origins[origin]?.lastDoubt = .now
+        origins[origin]?.doubtedCount = state.activeCount
     }
 
     private func failQueued(_ error: HTTPError, where isMatch: (Waiting) -> Bool) {
@@ -135,6 +160,7 @@ final class CurlLoop {
             // libcurl owns the message and frees it with the handle.
             let result = waku_curl_message_result(message)
             guard let transfer = CurlTransfer.from(handle) else { continue }
+            if result == CURLE_OK { origins[transfer.task.request.origin]?.lastResponse = .now }
             finish(transfer.task.id, transfer.result(result))
         }
     }
@@ -145,7 +171,10 @@ final class CurlLoop {
         guard let earliest = earliestDeadline, earliest <= now else { return }
         // Queued ones first, so that none of them takes a free slot.
         failQueued(HTTPError(CURLE_OPERATION_TIMEDOUT, detail: "")) { $0.deadline <= now }
-        for (id, transfer) in active where transfer.deadline <= now { finish(id, transfer.overdue) }
+        for (id, transfer) in active where transfer.deadline <= now {
+            doubtConnections(of: transfer)
+            finish(id, transfer.overdue)
+        }
         earliestDeadline = (active.values.lazy.map(\.deadline) + queues.values.lazy.joined().map(\.deadline)).min()
     }
 

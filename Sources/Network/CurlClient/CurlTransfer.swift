@@ -11,6 +11,7 @@ final class CurlTransfer {
     let task: CurlTask
     let handle: CurlHandle
     let deadline: Instant
+    let begun = Instant.now
 
     private var headers: [(name: String, value: String)] = []
     private var headerByteCount = 0
