@@ -159,6 +159,38 @@ import WakuCrypto
         }
     }
 
+    @Test func aRequestsStreamStaysOpenUntilTheResponse() async throws {
+        try await withTwoHosts { dialer, listener in
+            let byteCount = 300 * 1024
+            let hasEnded = Mutex(false)
+            let hadEnded = Mutex<Bool?>(nil)
+            listener.serve("/long/1.0.0") { stream in
+                var reader = MessageReader(stream, limit: 100)
+                _ = try await reader.next()
+                var response = ByteBuffer()
+                response.writeVarint(UInt64(byteCount))
+                response.writeRepeatingByte(1, count: byteCount - 1)
+                try await stream.write(response)
+                // All of it is sent only after a window update.
+                try await eventually { stream.queuedByteCount == 0 }
+                let end = Task {
+                    _ = try await stream.read()
+                    hasEnded.withLock { $0 = true }
+                }
+                // Takes longer than to read an end that has already come.
+                _ = try await listener.ping(stream.peer)
+                hadEnded.withLock { $0 = hasEnded.withLock(\.self) }
+                try await stream.write(ByteBuffer(bytes: [1]))
+                try await end.value
+            }
+            let response = try await dialer.request(
+                ByteBuffer(bytes: [1]), to: listener.peerID, "/long/1.0.0", responseLimit: byteCount, within: .seconds(60))
+            #expect(response.readableBytes == byteCount)
+            #expect(hadEnded.withLock(\.self) == false)
+            try await eventually { hasEnded.withLock(\.self) }
+        }
+    }
+
     @Test func unsupportedProtocolsAreRefused() async throws {
         try await withTwoHosts { dialer, listener in
             await #expect(throws: MultistreamError.refused) {

@@ -144,8 +144,9 @@ public final class Host: Sendable {
         let stream = try await connection.openStream([protocolID], within: min(limit, configuration.negotiationTimeout))
         defer { stream.close() }
         stream.endAfter(limit)
+        // Not finished before the response: then nim-libp2p before 1.13 forgets the stream once it has written the response, and ends the connection at the
+        // next window update for it.
         try await stream.writeMessage(message)
-        stream.finish()
         var reader = MessageReader(stream, limit: responseLimit)
         guard let response = try await reader.next() else { throw ConnectionError.closedByPeer }
         return response
