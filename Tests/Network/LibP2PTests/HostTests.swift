@@ -394,9 +394,9 @@ import WakuCrypto
                     try await stream.write(piece)
                     written += 10_000
                 }
-                return written > 256 * 1024 + PeerStream.queueLimit - 20_000
+                return written > 256_000 + PeerStream.queueLimit - 20_000
             }
-            #expect(written <= 256 * 1024 + PeerStream.queueLimit)
+            #expect(written <= 256_000 + PeerStream.queueLimit)
             mayRead.continuation.finish()
             stream.finish()
             try await eventually { count.withLock { $0 } == written }

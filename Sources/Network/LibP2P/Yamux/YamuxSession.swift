@@ -5,6 +5,8 @@ import NIOCore
 struct YamuxSession {
     /// The initial window of each stream, set by the specification.
     static let initialWindow: UInt32 = 256 * 1024
+    /// The part of it that is used before the peer's first update: nim-libp2p had 256,000 bytes, and ends the connection at more.
+    static let initialSendWindow: UInt64 = 256_000
     /// The maximum data of a sent frame, which fits into one Noise frame.
     static let dataLimit = NoiseTransport.plainLimit - YamuxHeader.byteCount
 
@@ -33,7 +35,7 @@ struct YamuxSession {
     }
 
     private struct Stream {
-        var sendWindow = UInt64(YamuxSession.initialWindow)
+        var sendWindow = YamuxSession.initialSendWindow
         /// How much the peer may still send.
         var receiveWindow = YamuxSession.initialWindow
         /// Received and not consumed bytes.
