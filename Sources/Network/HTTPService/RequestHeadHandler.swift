@@ -1,7 +1,8 @@
 import NIOCore
 import NIOHTTP1
 
-/// Refuses heads that proxies may read differently, and makes requests of HTTP/1.0 mean what they mean there, before their version is lost.
+/// Refuses heads that proxies may read differently, and makes requests of HTTP/1.0 mean what they mean there, before their version is lost. A `Connection`
+/// header that contains `close` becomes exactly that, which Hummingbird compares with.
 ///
 /// - More than one `Host`, none in HTTP/1.1 (RFC 9112 section 3.2), and a `Transfer-Encoding` that is not `chunked` or comes with HTTP/1.0
 ///   (section 6.1), are errors as those of the decoder are: the answer is 400, nothing more is read, and the connection closes. The decoder takes a
@@ -27,10 +28,9 @@ final class RequestHeadHandler: ChannelInboundHandler, RemovableChannelHandler {
             isRefused = true
             return context.fireErrorCaught(HTTPParserError.strictModeAssertion)
         }
-        guard head.version == .http1_0 else { return context.fireChannelRead(data) }
-        // Hummingbird closes by this header.
+        // Hummingbird closes by this header, and only if it is exactly that.
         if !head.isKeepAlive { head.headers.replaceOrAdd(name: "connection", value: "close") }
-        head.headers.remove(name: "expect")
+        if head.version == .http1_0 { head.headers.remove(name: "expect") }
         context.fireChannelRead(wrapInboundOut(.head(head)))
     }
 

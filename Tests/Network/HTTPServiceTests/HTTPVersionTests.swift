@@ -11,10 +11,11 @@ import Testing
 @Suite("HTTP/1.0 and Expect: 100-continue")
 struct HTTPVersionTests {
     @Test(
-        "A connection of HTTP/1.0 is marked to be closed unless the client keeps it, and expects no 100",
+        "A connection is marked to be closed if the client closes it, or does not keep it in HTTP/1.0, which expects no 100",
         arguments: [
             ("1.0", "", "close"), ("1.0", "Connection: keep-alive\r\n", "keep-alive"), ("1.0", "Connection: close\r\n", "close"),
-            ("1.1", "", nil), ("1.1", "Connection: keep-alive\r\n", "keep-alive"),
+            ("1.1", "", nil), ("1.1", "Connection: keep-alive\r\n", "keep-alive"), ("1.1", "Connection: Close\r\n", "close"),
+            ("1.1", "Connection: close, TE\r\n", "close"), ("1.1", "Connection: TE\r\nConnection: close\r\n", "close"),
         ] as [(String, String, String?)])
     func connections(version: String, header: String, expected: String?) throws {
         let channel = EmbeddedChannel()
