@@ -303,8 +303,16 @@ package final class DeliveryService: Sendable {
                 self.wakeUp.signal()
             }
         case .expire(let ids):
-            let own: Counter = endpoint < gorush.count ? .notificationExpired : .notificationUnroutable
-            group.addTask { await self.drop(ids, isPushService ? .notificationNotWebPushed : own) }
+            guard endpoint < gorush.count else {
+                group.addTask { await self.drop(ids, isPushService ? .notificationNotWebPushed : .notificationUnroutable) }
+                break
+            }
+            let ended = table.withLock { table in
+                ids.filter { id in table.deliveries[id].flatMap { sources[$0.device.protocol] }?.othersChooseExpiry == true }
+            }
+            let lost = Array(Set(ids).subtracting(ended))
+            if !ended.isEmpty { group.addTask { await self.drop(ended, .notificationMessageEnded) } }
+            if !lost.isEmpty { group.addTask { await self.drop(lost, .notificationExpired) } }
         case .evict(let ids):
             group.addTask { await self.drop(ids, isPushService ? .notificationNotWebPushed : .notificationEvicted) }
         }

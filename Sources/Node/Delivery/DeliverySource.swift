@@ -31,12 +31,16 @@ public protocol DeliverySource: Sendable {
 
     /// Records a delivery that was given up: expired, evicted, or refused by gorush. nil when the same delivery may be requested again.
     func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change?
+
+    /// Whether others can choose the expiry of a notification, besides the node's age limit. Expired notifications are then counted apart from lost ones.
+    var othersChooseExpiry: Bool { get }
 }
 
 extension DeliverySource {
     public func noteGivenUp(_ delivery: DeliveryID, at now: Timestamp) -> Change? { nil }
     public func noteAccepted(_ row: Int64, at now: Timestamp) -> Change? { nil }
     public func owner(of device: Row) throws -> DeviceOwner? { nil }
+    public var othersChooseExpiry: Bool { false }
     public var devicesOfRegistrant: Query? { nil }
 }
 

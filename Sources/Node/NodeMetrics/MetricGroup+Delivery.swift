@@ -9,7 +9,7 @@ extension MetricGroup {
         counters: [
             .notificationQueued, .notificationAccepted, .notificationRefused, .notificationExpired, .notificationUnroutable,
             .notificationUnreadable, .notificationUnregistered, .notificationRetried, .notificationDropped, .notificationEvicted,
-            .notificationNotWebPushed, .postFailed, .gorushOpened, .gorushSlowed, .notificationUncounted,
+            .notificationNotWebPushed, .notificationMessageEnded, .postFailed, .gorushOpened, .gorushSlowed, .notificationUncounted,
         ])
 }
 
@@ -57,6 +57,8 @@ extension Counter {
     package static let notificationAccepted = Counter("notification accepted by gorush", .notificationsEnded, NotificationEndLabel.accepted)
     package static let notificationRefused = Counter("notification refused by gorush", .notificationsEnded, NotificationEndLabel.refused)
     package static let notificationExpired = Counter("notification expired", .notificationsEnded, NotificationEndLabel.expired)
+    package static let notificationMessageEnded = Counter(
+        "notification expired by the end of its message or the age limit", .notificationsEnded, NotificationEndLabel.messageEnded)
     package static let notificationNotWebPushed = Counter(
         "notification refused by a Web Push service, expired or evicted", .notificationsEnded, NotificationEndLabel.webPush)
     package static let notificationUnroutable = Counter(
@@ -81,6 +83,8 @@ package enum NotificationEndLabel: String, MetricLabel {
     case accepted, refused, expired, evicted, unreadable, unroutable, dropped
     /// The device unregistered, or its registration ended, while the notification waited.
     case unregistered
+    /// Expired, of a protocol in which others choose the end of a message: a storage server of Session may report any.
+    case messageEnded = "message_ended"
     /// Refused by a Web Push service, or expired or evicted while it waited for one: anybody may register a service that does not work.
     case webPush = "web_push"
 }

@@ -147,7 +147,7 @@ extension StatusSource {
 extension Counter {
     fileprivate static let givenUp: [Counter] = [
         .notificationRefused, .notificationExpired, .notificationEvicted, .notificationUnreadable, .notificationUnroutable,
-        .notificationUncounted, .notificationNotWebPushed, .tokenFailedOtherwise, .messageFailed,
+        .notificationUncounted, .notificationMessageEnded, .notificationNotWebPushed, .tokenFailedOtherwise, .messageFailed,
         .tokenOperatorsMistake,
     ]
 }

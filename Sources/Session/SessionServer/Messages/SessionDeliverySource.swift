@@ -17,6 +17,8 @@ package struct SessionDeliverySource: DeliverySource {
 
     package var number: ProtocolNumber { SessionStorage.protocolNumber }
     package var devices: Query { Self.findDevices }
+    /// A storage server reports any `z`.
+    package var othersChooseExpiry: Bool { true }
 
     private static let findDevices = Query(
         SessionStorage.subscription,

@@ -56,6 +56,7 @@ struct StoredDevices: DeliverySource {
 
     let number = DeliveryStoreFixture.device.protocol
     let devices = Query(table, [.id, version, token], where: [.idAmong])
+    var othersChooseExpiry = false
 
     func address(of device: Row) throws -> DeviceAddress {
         let token = DeviceToken(bytes: try device.bytes(2))

@@ -1,0 +1,39 @@
+import Core
+import Logging
+import NodeMetrics
+import TestSupport
+import Testing
+
+@testable import Delivery
+
+@Suite("Expired deliveries")
+struct ExpiryTests {
+    private struct UnusedGorush: NotificationPosting {
+        var certificateEnd: Int? { nil }
+        func post(_ notifications: [Delivery.Notification]) async -> PostResult {
+            PostResult(outcome: .accepted, postedTokenCount: notifications.count)
+        }
+        func showsRepetitionOnce(_ notification: Delivery.Notification) -> Bool { true }
+    }
+
+    @Test("are counted as losses of the node unless others can choose their expiry", arguments: [false, true])
+    func counted(othersChooseExpiry: Bool) async throws {
+        let fixture = try DeliveryStoreFixture()
+        let waiting = try await fixture.store.enqueue(DeliveryStoreFixture.delivery(1), expires: Timestamp(rawValue: 5))
+        let counters = Counters([.delivery])
+        let now = Timestamp(rawValue: 10)
+        let service = DeliveryService(
+            DeliveryService.Configuration(), store: fixture.store,
+            sources: DeliverySources([StoredDevices(othersChooseExpiry: othersChooseExpiry)]), gorush: [GorushEndpoint(UnusedGorush())],
+            counters: counters, alarms: Alarms(registry: counters.registry, now: { now }), logger: Logger(label: "test"), now: { now })
+        let address = DeviceAddress(version: 1, platform: .apn, deviceToken: DeviceToken("token"), apnTopic: "")
+        service.enqueue([QueuedDelivery(waiting, to: address, TextContent("text"), times: nil)])
+        let running = Task { await service.run() }
+        let (ended, lost) = (Counter.notificationMessageEnded, Counter.notificationExpired)
+        try await eventually { counters.count(ended) + counters.count(lost) == 1 }
+        running.cancel()
+        await running.value
+        #expect(counters.count(ended) == (othersChooseExpiry ? 1 : 0))
+        #expect(counters.count(.notificationAccepted) == 0)
+    }
+}
