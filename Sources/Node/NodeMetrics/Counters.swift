@@ -119,8 +119,9 @@ public final class Counters: Sendable {
 
     // MARK: Messages
 
-    /// Counts messages received from the relay.
+    /// Counts messages received from the relay. A batch of which only the node's own probe was taken is empty, and ends no silence.
     package func received(_ count: Int) {
+        guard count > 0 else { return }
         add(.received, count)
         lastMessage.store(started.duration(to: .now).nanoseconds, ordering: .relaxed)
     }

@@ -73,6 +73,28 @@ struct AlarmTests {
             #expect(try await node.get("/readyz").status == 200)
         }
     }
+
+    @Test("The probe that doctor has the node publish does not end a silence, although it comes back")
+    func ownProbe() async throws {
+        let fixture = try NodeFixture()
+        let network = fixture.network
+        try await fixture.withNode(
+            configure: {
+                $0.httpAddress = SocketAddress(host: "127.0.0.1", port: 0)
+                $0.silenceAlarm = .seconds(2)
+            },
+            makeRelay: { needs, _ in network.relay(pubsubTopics: needs.pubsubTopics, hearsItself: true) }
+        ) { node async throws in
+            try await eventually { try await node.scrape()[.alarmActive, "alarm=\"silence\""] == 1 }
+            // Batches are handled one after the other: when the second probe is back, the first one's batch is done.
+            for _ in 0..<2 {
+                let probe = await node.node.selfTest()
+                #expect(probe.milliseconds != nil)
+            }
+            #expect(node.node.counters.silence >= .seconds(2))
+            #expect(try await node.get("/readyz").status == 503)
+        }
+    }
 }
 
 /// A reference, because `#expect` can't call mutating methods.
