@@ -41,6 +41,15 @@ extension SessionService {
         registry.set(.sessionMapAge, to: monitored.mapReceivedAt.map { (Instant.now - $0) / .seconds(1) })
     }
 
+    func registrations() async -> DeviceFigures? {
+        await figures.value().map { stored in
+            var devices = DeviceFigures()
+            for (service, count) in stored.services { devices.registered[service.platform, default: 0] += count }
+            for (service, count) in stored.inDoubt { devices.inDoubt[service.platform, default: 0] += count }
+            return devices
+        }
+    }
+
     func facts() async -> [ProtocolFact] {
         let stored = await figures.value()
         let monitored = monitor.figures

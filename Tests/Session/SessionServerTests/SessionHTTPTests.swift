@@ -59,6 +59,22 @@ struct SessionHTTPTests {
         }
     }
 
+    @Test func theStatusPageCountsItsDevicesAndHasItsLines() async throws {
+        let account = try SessionAccount.sessionID()
+        try await fixture.withNode { node async throws in
+            for service in [PushService.apns, .apnsSandbox, .huawei] {
+                #expect(try await node.subscribe(account, SessionDevice(service)) == Self.added)
+            }
+            // Read once in some seconds.
+            try await eventually { await node.service?.registrations()?.registered == [.apn: 2, .huawei: 1] }
+            let status = await node.node.observation.statusSource.status([])
+            #expect(status.registrations?.total == 3)
+            let lines = try #require(status.protocols.first { $0.name == node.session.name }).lines
+            #expect(lines.contains { $0.name == "accounts" && $0.value == "1" })
+            #expect(lines.contains { $0.name == "devices" && $0.value == "1 apns, 1 apns-sandbox, 1 huawei" })
+        }
+    }
+
     @Test func requestsContinueTheCallersTraceAndMessagesAreTraced() async throws {
         var sampling = TraceBuffer.Configuration()
         sampling.rate = 1

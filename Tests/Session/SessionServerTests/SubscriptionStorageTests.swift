@@ -209,6 +209,15 @@ struct SubscriptionStorageTests {
         #expect(applied.answers == [.updated, .failed(refusal)])
     }
 
+    @Test func devicesWithADoubtfulTokenAreCountedByService() async throws {
+        for service in [PushService.apns, .huawei, .huawei] { try await fixture.subscribe(account, SessionDevice(service)) }
+        let doubted = try fixture.rows(of: account).filter { $0.service == .huawei }.map(\.row)
+        let doubt = TokenDoubt(version: 1, at: .now())
+        try await fixture.store.commit(.change(doubted.map { DeliveryStorage.setDoubt(doubt, of: Subscriptions.device($0)) }))
+        let figures = try fixture.store.read(Subscriptions.figures(at: .now))
+        #expect(figures.services == [.apns: 1, .huawei: 2] && figures.inDoubt == [.huawei: 2])
+    }
+
     @Test func anExpiredSubscriptionDoesNotCountAndIsReplaced() async throws {
         let then = Int64.now - 14 * .day + 1
         try await fixture.apply([.subscribe(account.subscription(device, at: then))], at: then)

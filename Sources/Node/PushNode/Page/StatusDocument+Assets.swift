@@ -32,8 +32,9 @@ extension StatusDocument {
             .flow li span,.flow li i{display:block;font-size:12.5px;color:var(--quiet);font-style:normal}
             .flow li b{display:block;font-size:26px;line-height:1.25;font-weight:650;letter-spacing:-.02em}
             .hint{margin:10px 0 0;font-size:12.5px;color:var(--quiet)}
-            .cluster dl{margin-top:10px;grid-template-columns:auto 1fr}
-            .cluster dd{overflow-wrap:anywhere}
+            .cluster dl{margin-top:10px}
+            .cluster dl,.protocol dl{grid-template-columns:auto 1fr}
+            .cluster dd,.protocol dd{overflow-wrap:anywhere}
             .cards{display:grid;grid-template-columns:repeat(4,1fr);gap:14px}
             .state{font-size:19px;font-weight:650;margin:0 0 8px;letter-spacing:-.01em}
             .state.good::before,.state.bad::before{content:"";display:inline-block;width:10px;height:10px;border-radius:50%;margin-right:8px;background:currentColor}

@@ -46,6 +46,9 @@ package struct StatusDocument {
         \(store)
         </div>
         \(cluster)
+        <div class="columns">
+        \(protocols)
+        </div>
         <div class="charts">
         \(charts)
         </div>
@@ -96,13 +99,11 @@ package struct StatusDocument {
         if status.hasRelay, hasNoMessage {
             return "The relay is attached, the database works\(gorush). No message has come in yet"
         }
-        if let figures = status.registrations, figures.apn + figures.firebase + figures.webPush == 0 {
-            return """
-                Messages come in, the database keeps them\(gorush)\
-                <br><span>no device is registered: clients need the public key, see waku-push identity show</span>
-                """
-        }
-        return "Messages come in, the database keeps them\(gorush)"
+        let works: HTML = status.hasRelay ? "Messages come in, the database keeps them\(gorush)" : "The database works\(gorush)"
+        guard let figures = status.registrations, figures.total == 0 else { return works }
+        // Clients of protocols over HTTP don't need the identity's key.
+        let advice: HTML = status.hasRelay ? ": clients need the public key, see waku-push identity show" : ""
+        return "\(works)<br><span>no device is registered\(advice)</span>"
     }
 
     private var hasNoMessage: Bool { status.messages.first.map { $0.total == 0 } ?? false }
@@ -197,13 +198,15 @@ package struct StatusDocument {
         guard let figures = status.registrations else {
             return card("registrations", title: "Registrations", state: "can't be read", isWell: false, rows: [])
         }
-        let total = figures.apn + figures.firebase + figures.webPush
-        // Each bar lies on the one before.
-        let (whole, two, one) = total > 0 ? (1000, 1000 * (total - figures.webPush) / total, 1000 * figures.apn / total) : (0, 0, 0)
+        let total = figures.total
+        // Each bar lies on the one before; the rest, in the color of the background, are those of Huawei.
+        let (three, two, one) = (total - figures.huawei, figures.apn + figures.firebase, figures.apn)
+        func width(_ count: Int) -> Int { total > 0 ? 1000 * count / total : 0 }
         let bar: HTML = """
-            <svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="line3" width="\(whole)" height="10"/>\
-            <rect class="line2" width="\(two)" height="10"/><rect class="line1" width="\(one)" height="10"/></svg>
+            <svg class="bar" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true"><rect class="line3" width="\(width(three))" height="10"/>\
+            <rect class="line2" width="\(width(two))" height="10"/><rect class="line1" width="\(width(one))" height="10"/></svg>
             """
+        let huawei: HTML = "<dt>Huawei</dt><dd>\(figures.huawei.grouped)</dd>"
         let webPush: HTML = """
             <dt><svg class="dot" viewBox="0 0 10 10"><circle class="line3" cx="5" cy="5" r="5"/></svg>Web Push</dt><dd>\(figures.webPush.grouped)</dd>
             """
@@ -211,7 +214,8 @@ package struct StatusDocument {
             <section class="card" data-live="registrations"><h2>Registrations</h2>
             <p class="state">\(total.grouped) \(total == 1 ? "device" : "devices")</p>\(bar)
             <dl><dt><svg class="dot" viewBox="0 0 10 10"><circle class="line1" cx="5" cy="5" r="5"/></svg>Apple</dt><dd>\(figures.apn.grouped)</dd>
-            <dt><svg class="dot" viewBox="0 0 10 10"><circle class="line2" cx="5" cy="5" r="5"/></svg>Firebase</dt><dd>\(figures.firebase.grouped)</dd>\(figures.webPush > 0 ? webPush : "")
+            <dt><svg class="dot" viewBox="0 0 10 10"><circle class="line2" cx="5" cy="5" r="5"/></svg>Firebase</dt><dd>\(figures.firebase.grouped)</dd>\(figures.webPush > 0 ? webPush : "")\
+            \(figures.huawei > 0 ? huawei : "")
             <dt>token in doubt</dt><dd>\(figures.inDoubt.grouped)</dd><dt>unregistered</dt><dd>\(figures.unregistered.grouped)</dd></dl></section>
             """
     }
@@ -262,6 +266,19 @@ package struct StatusDocument {
             let lag = standby.lagBytes.map { "\($0.asBytes) behind" } ?? "lag unknown"
             let delay = standby.lagSeconds.map { ", \($0.asTime)" } ?? ""
             return "<dt>standby \(standby.name)</dt><dd>\(standby.state), \(standby.sync), \(lag)\(delay)</dd>"
+        }
+    }
+
+    // MARK: Protocols
+
+    /// The lines of each protocol, of Web Push and of the cluster, as `admin status` has them.
+    private var protocols: [HTML] {
+        status.protocols.enumerated().filter { !$1.lines.isEmpty }.map { index, proto in
+            let lines: [HTML] = proto.lines.map { "<dt>\($0.name)</dt><dd>\($0.value)</dd>" }
+            return """
+                <section class="protocol" data-live="protocol\(index)"><h2>\(proto.name)</h2>
+                <dl>\(lines)</dl></section>
+                """
         }
     }
 

@@ -16,9 +16,13 @@ package struct StatusFigures: Sendable {
     package struct Registrations: Sendable, Encodable {
         package let apn: Int
         package let firebase: Int
+        package let huawei: Int
         package let webPush: Int
         package let inDoubt: Int
         package let unregistered: Int
+
+        /// The number of all registered devices.
+        var total: Int { apn + firebase + huawei + webPush }
     }
 
     package struct ProtocolLines: Sendable, Encodable {
@@ -101,7 +105,7 @@ package struct StatusFigures: Sendable {
     /// nil if they can't be read.
     package var registrations: Registrations?
     package var topics = 0
-    /// Additional lines of each protocol.
+    /// The lines of each protocol, of Web Push and of the cluster.
     package var protocols: [ProtocolLines] = []
     /// nil for a single node.
     package var cluster: ClusterStatus?
@@ -133,10 +137,10 @@ package struct StatusFigures: Sendable {
 
     /// Adds the registrations of a protocol.
     package mutating func add(_ other: Registrations) {
-        let sum = registrations ?? Registrations(apn: 0, firebase: 0, webPush: 0, inDoubt: 0, unregistered: 0)
+        let sum = registrations ?? Registrations(apn: 0, firebase: 0, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 0)
         registrations = Registrations(
-            apn: sum.apn + other.apn, firebase: sum.firebase + other.firebase, webPush: sum.webPush + other.webPush,
-            inDoubt: sum.inDoubt + other.inDoubt, unregistered: sum.unregistered + other.unregistered)
+            apn: sum.apn + other.apn, firebase: sum.firebase + other.firebase, huawei: sum.huawei + other.huawei,
+            webPush: sum.webPush + other.webPush, inDoubt: sum.inDoubt + other.inDoubt, unregistered: sum.unregistered + other.unregistered)
     }
 }
 
@@ -148,7 +152,7 @@ extension StatusFigures: Encodable {
         case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, delay, endpoints, waiting, oldestSeconds, posts,
             bytes,
             topics, cluster, leaseFailure, answerSeconds, half, most, replyDelaySeconds, elsewhere
-        case remedies, article, errors, message
+        case remedies, article, errors, message, protocols
         case times, lines, kind, reason, since, last, count, active
     }
 
@@ -189,6 +193,7 @@ extension StatusFigures: Encodable {
         try answers.encode(answerTimes?.most, forKey: .most)
 
         try root.encode(registrations, forKey: .registrations)
+        try root.encode(protocols, forKey: .protocols)
         try root.encode(messages, forKey: .messages)
         try root.encode(elsewhere, forKey: .elsewhere)
         try root.encode(notifications, forKey: .notifications)

@@ -48,8 +48,8 @@ struct StatusSource: Sendable {
                 status.add(
                     StatusFigures.Registrations(
                         apn: devices.registered[.apn] ?? 0, firebase: devices.registered[.firebase] ?? 0,
-                        webPush: devices.registered[.webPush] ?? 0, inDoubt: devices.inDoubt.values.reduce(0, +),
-                        unregistered: devices.unregistered))
+                        huawei: devices.registered[.huawei] ?? 0, webPush: devices.registered[.webPush] ?? 0,
+                        inDoubt: devices.inDoubt.values.reduce(0, +), unregistered: devices.unregistered))
             }
             status.protocols.append(
                 StatusFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))

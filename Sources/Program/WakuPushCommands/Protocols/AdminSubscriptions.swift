@@ -195,7 +195,7 @@ private struct SubscriptionNumbers: FieldsReport {
     init(_ figures: SubscriptionFigures) {
         accounts = figures.accounts
         devices = Dictionary(uniqueKeysWithValues: PushService.allCases.map { ($0.rawValue, figures.services[$0] ?? 0) })
-        inDoubt = figures.inDoubt
+        inDoubt = figures.inDoubt.values.reduce(0, +)
         endedNames = figures.leftNames
     }
 

@@ -8,8 +8,8 @@ package struct SubscriptionFigures: Hashable, Sendable {
     /// Subscriptions that are not expired, by service.
     package var services: [PushService: Int] = [:]
     package var accounts = 0
-    /// Devices with a doubtful token.
-    package var inDoubt = 0
+    /// Devices with a doubtful token, by service.
+    package var inDoubt: [PushService: Int] = [:]
     /// Number of names of ended subscriptions.
     package var leftNames = 0
     /// Web Push subscriptions that are not expired and name a VAPID key, by `VAPIDKey.mark(of:)`.
@@ -55,6 +55,8 @@ extension Subscriptions {
     private static let countByService = Query(
         SessionStorage.subscription, [.column(SessionStorage.service), .count], where: [.atLeast(SessionStorage.signedAt)],
         group: SessionStorage.service)
+    private static let countAmong = Query(
+        SessionStorage.subscription, [.column(SessionStorage.service), .count], where: [.idAmong], group: SessionStorage.service)
     /// Includes subscriptions that expired in the last minute, so that only an index is read.
     private static let countAccounts = Query(SessionStorage.subscription, [.distinctCount(SessionStorage.account)])
     private static let countByWebPushKey = Query(
@@ -68,19 +70,28 @@ extension Subscriptions {
     package static func figures(at now: Int64) -> StoreCommand<SubscriptionFigures> {
         DeliveryStorage.doubtedDevices(of: SessionStorage.protocolNumber).then { doubted in
             let oldest = Value.integer(oldestSignature(at: now))
-            return .read([countByService(oldest), countAccounts(), countNames(), countByWebPushKey(oldest)]) { found in
+            return .read([
+                countByService(oldest), countAccounts(), countNames(), countByWebPushKey(oldest), countAmong(ids: doubted),
+            ]) { found in
                 var figures = SubscriptionFigures()
-                for row in found[0] {
-                    guard let service = try? PushService(stored: try row.integer(0)) else { continue }
-                    figures.services[service] = Int(try row.integer(1))
-                }
+                figures.services = try counts(found[0])
+                figures.inDoubt = try counts(found[4])
                 figures.accounts = Int(try found[1][0].integer(0))
                 figures.leftNames = Int(try found[2][0].integer(0))
                 for row in found[3] { figures.webPushKeys[try row.integer(0)] = Int(try row.integer(1)) }
-                figures.inDoubt = doubted.count
                 return .done(figures)
             }
         }
+    }
+
+    /// - Parameter rows: a service and a number each.
+    private static func counts(_ rows: [Row]) throws -> [PushService: Int] {
+        var counts: [PushService: Int] = [:]
+        for row in rows {
+            guard let service = try? PushService(stored: try row.integer(0)) else { continue }
+            counts[service] = Int(try row.integer(1))
+        }
+        return counts
     }
 
     /// The number of subscriptions. Scans an index.

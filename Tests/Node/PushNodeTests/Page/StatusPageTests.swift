@@ -47,9 +47,9 @@ struct StatusPageTests {
     @Test("Devices of Web Push are counted, and not shown where there are none")
     func webPushDevices() throws {
         var status = StatusFigures()
-        status.add(StatusFigures.Registrations(apn: 2, firebase: 1, webPush: 0, inDoubt: 0, unregistered: 0))
+        status.add(StatusFigures.Registrations(apn: 2, firebase: 1, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 0))
         #expect(!StatusDocument(status: status).text.contains("Web Push"))
-        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, webPush: 3, inDoubt: 0, unregistered: 0))
+        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, huawei: 0, webPush: 3, inDoubt: 0, unregistered: 0))
         let text = StatusDocument(status: status).text
         #expect(text.contains("6 devices") && text.contains("Web Push</dt><dd>3</dd>"))
         let json = try JSONSerialization.jsonObject(with: Data(status.json)) as? [String: Any]
@@ -88,6 +88,41 @@ struct StatusPageTests {
         #expect(NodeChecks.lease(failure: "no lease", status: status.cluster).verdict == .fail)
         #expect(NodeChecks.standbys(status.cluster)?.verdict == .ok)
         #expect(NodeChecks.standbys(nil) == nil)
+    }
+
+    @Test("Each protocol has a section with its lines, and so has JSON; one without lines has none")
+    func protocols() throws {
+        var status = StatusFigures()
+        status.protocols = [
+            StatusFigures.ProtocolLines(name: "silent", lines: []),
+            StatusFigures.ProtocolLines(name: "<Session>", lines: [("accounts", "7"), ("storage servers connected", "<3> of 4")]),
+        ]
+        let text = StatusDocument(status: status).text
+        #expect(
+            text.contains(
+                """
+                <section class="protocol" data-live="protocol1"><h2>&lt;Session&gt;</h2>
+                <dl><dt>accounts</dt><dd>7</dd><dt>storage servers connected</dt><dd>&lt;3&gt; of 4</dd></dl></section>
+                """))
+        #expect(!text.contains("data-live=\"protocol0\""))
+        let json = try JSONSerialization.jsonObject(with: Data(status.json)) as? [String: Any]
+        let protocols = try #require(json?["protocols"] as? [[String: Any]])
+        #expect(protocols.map { $0["name"] as? String } == ["silent", "<Session>"])
+        #expect((protocols[1]["lines"] as? [[String: String]])?.first == ["name": "accounts", "value": "7"])
+    }
+
+    @Test("A node without a relay does not say that messages come in, and counts devices of Huawei")
+    func withoutRelay() {
+        var status = StatusFigures()
+        status.hasRelay = false
+        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 0))
+        let empty = StatusDocument(status: status).text
+        #expect(empty.contains("<li>The database works, gorush is available<br><span>no device is registered</span></li>"))
+        #expect(!empty.contains("Messages come in") && !empty.contains("Huawei"))
+        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, huawei: 2, webPush: 0, inDoubt: 0, unregistered: 0))
+        let text = StatusDocument(status: status).text
+        #expect(text.contains("<li>The database works, gorush is available</li>"))
+        #expect(text.contains("2 devices") && text.contains("<dt>Huawei</dt><dd>2</dd>"))
     }
 
     @Test("A node without gorush does not say that gorush is available")
@@ -148,9 +183,9 @@ struct StatusPageTests {
         let first = StatusDocument(status: status).text
         #expect(first.contains("No message has come in yet") && first.contains("<dt>last message</dt><dd>none yet</dd>"))
         status.messages = [StatusFigures.Step(name: "Received, from everyone", lately: 1, total: 1)]
-        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, webPush: 0, inDoubt: 0, unregistered: 3))
+        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 3))
         #expect(StatusDocument(status: status).text.contains("no device is registered: clients need the public key"))
-        status.add(StatusFigures.Registrations(apn: 1, firebase: 0, webPush: 0, inDoubt: 0, unregistered: 0))
+        status.add(StatusFigures.Registrations(apn: 1, firebase: 0, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 0))
         #expect(!StatusDocument(status: status).text.contains("no device is registered: clients need"))
     }
 
