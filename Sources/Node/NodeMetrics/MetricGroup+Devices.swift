@@ -7,7 +7,7 @@ extension Metric {
     package static let registrations = Metric(
         "waku_push_registrations", ProtocolLabel.self, PlatformLabel.self, RegistrationStateLabel.self,
         help:
-            "Devices, by protocol, platform and state. Unregistered ones have no platform; where an account registers all its devices at once, an account counts as one."
+            "Devices of the whole database, the same at each node, by protocol, platform and state. Unregistered ones have no platform; where an account registers all its devices at once, an account counts as one."
     )
 }
 

@@ -25,7 +25,9 @@ extension Metric {
         "waku_push_web_push_paused_total", help: "How often a push service was paused because it refused too many subscriptions in a row.")
     package static let webPushSubscriptions = Metric(
         "waku_push_web_push_subscriptions", ProtocolLabel.self, WebPushKeyLabel.self,
-        help: "Web Push subscriptions, by protocol and by the VAPID key that they were made for.")
+        help:
+            "Web Push subscriptions of the whole database, the same at each node, by protocol and by the VAPID key that they were made for."
+    )
 }
 
 extension Counter {

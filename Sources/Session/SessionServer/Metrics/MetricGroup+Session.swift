@@ -46,14 +46,17 @@ extension Metric {
         "waku_push_session_connections_total", SessionConnectionLabel.self,
         help: "Connections to storage servers: made, and ended. Attempts that failed count as ended alone.")
     package static let sessionSubscriptions = Metric(
-        "waku_push_session_subscriptions", PushService.self, help: "Subscriptions, by service.")
-    package static let sessionAccounts = Metric("waku_push_session_accounts", help: "Accounts with a subscription.")
+        "waku_push_session_subscriptions", PushService.self, help: "Subscriptions of the whole database, the same at each node, by service."
+    )
+    package static let sessionAccounts = Metric(
+        "waku_push_session_accounts", help: "Accounts of the whole database, the same at each node, with a subscription.")
     package static let sessionServers = Metric(
-        "waku_push_session_storage_servers", SessionReachLabel.self, help: "Storage servers: known, and connected.")
+        "waku_push_session_storage_servers", SessionReachLabel.self, help: "Storage servers: known, and connected to this node.")
     package static let sessionSwarms = Metric(
-        "waku_push_session_swarms", SessionReachLabel.self, help: "Swarms: known, and with a server that is connected.")
+        "waku_push_session_swarms", SessionReachLabel.self, help: "Swarms: known, and with a server that is connected to this node.")
     package static let sessionMonitored = Metric(
-        "waku_push_session_monitored_subscriptions", help: "Subscriptions whose swarm has a server that is connected.")
+        "waku_push_session_monitored_subscriptions",
+        help: "Subscriptions that this node has to monitor and whose swarm has a server that is connected to it.")
     package static let sessionMapAge = Metric(
         "waku_push_session_map_age_seconds", help: "Time since the list of storage servers was read.")
 }

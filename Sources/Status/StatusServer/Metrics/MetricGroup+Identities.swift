@@ -8,7 +8,9 @@ extension MetricGroup {
 extension Metric {
     package static let identityRegistrations = Metric(
         "waku_push_identity_registrations", IdentityLabel.self,
-        help: "Registrations with each of several identities, in the order of --identity; absent with one.")
+        help:
+            "Registrations of the whole database, the same at each node, with each of several identities, in the order of --identity; absent with one."
+    )
 }
 
 /// The position of an identity among the node's. As many as a node may have.

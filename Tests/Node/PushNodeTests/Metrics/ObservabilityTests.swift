@@ -74,6 +74,19 @@ struct ObservabilityTests {
         for alarm in AlarmKind.allCases { #expect(article.contains("alarm `\(alarm.rawValue)`"), "\(alarm.rawValue)") }
     }
 
+    @Test("The dashboard adds up no figures of a database that several nodes share")
+    func sharedFigures() throws {
+        let text = try text("dashboard.json").replacing("\\\"", with: "\"")
+        let shared = NodeAssembly.metrics.flatMap(\.metrics).filter { $0.help.contains("of the whole database, the same at each node") }
+            .map(\.name)
+        #expect(Set(shared).isSuperset(of: ["waku_push_registrations", "waku_push_session_subscriptions"]))
+        for name in shared {
+            for place in text.ranges(of: name + "{") {
+                #expect(text[..<place.lowerBound].suffix(60).firstMatch(of: /max(?: by \([a-z, ]+\))? ?\($/) != nil, "\(name)")
+            }
+        }
+    }
+
     @Test("The dashboard's queries can be parsed")
     func dashboard() async throws {
         struct Dashboard: Decodable {
