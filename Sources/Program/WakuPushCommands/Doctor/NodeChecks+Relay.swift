@@ -117,8 +117,8 @@ extension NodeChecks {
         }
     }
 
-    /// What the daemon could not look up, or else the gaps: the REST API does not expose the capacity of the message cache; gaps show that it
-    /// is too small.
+    /// What the daemon could not look up, or else the gaps. The REST API does not expose the capacity of the message cache, so each poll of as
+    /// many messages as the smallest cache has counts as one.
     static func gaps(_ facts: DoctorFacts) -> [Finding] {
         if let failure = facts.daemon?.findings.first(where: { $0.check == catchUpCheck }) { return [failure] }
         guard let count = facts.daemon?.counters[Counter.gapFound.name], count > 0 else { return [] }
@@ -133,7 +133,9 @@ extension NodeChecks {
         return [
             Finding(
                 catchUpCheck, .warn, text + "between two polls",
-                remedy: "run the Waku node with --rest-relay-cache-capacity=10000, and let no other program poll it")
+                remedy:
+                    "run the Waku node with --rest-relay-cache-capacity=10000 and a store, and let no other program poll it; polls of 50 messages or more count even then, and are looked up in the store"
+            )
         ]
     }
 }
