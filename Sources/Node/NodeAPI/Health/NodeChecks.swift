@@ -114,6 +114,8 @@ package enum NodeChecks {
     /// Below this limit most commits fail. The store reports the failures as well.
     private static let leastFreeBytes: Int64 = 128 << 10
     private static let fewFreeBytes: Int64 = 1 << 30
+    /// Without a database only the audit log is written there, also to a file system in memory, as in compose.nodes.yaml.
+    private static let fewFreeBytesForLogs: Int64 = 16 << 20
 
     /// Few are needed, for temporary files, backups and the database's log at the start.
     private static let fewFreeInodes: Int64 = 1000
@@ -132,7 +134,7 @@ package enum NodeChecks {
                 "disk", .warn, "\(text), \(inodes) inodes free",
                 remedy: "remove files from the data folder's file system (df -i): without an inode no file can be made")
         }
-        if space.bytes < fewFreeBytes { return Finding("disk", .warn, text, remedy: remedy) }
+        if space.bytes < (hasDatabase ? fewFreeBytes : fewFreeBytesForLogs) { return Finding("disk", .warn, text, remedy: remedy) }
         return Finding("disk", .ok, text)
     }
 

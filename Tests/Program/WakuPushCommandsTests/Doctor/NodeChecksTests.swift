@@ -92,6 +92,16 @@ struct NodeChecksTests {
             $0.space = DiskSpace(bytes: 4096)
             $0.hasDatabaseInDataFolder = false
         }
+        try expect("disk", .warn, "15 MiB free") {
+            $0.space = DiskSpace(bytes: (16 << 20) - 1)
+            $0.hasDatabaseInDataFolder = false
+        }
+        // A file system in memory, as in compose.nodes.yaml.
+        let inMemory = facts {
+            $0.space = DiskSpace(bytes: 256 << 20)
+            $0.hasDatabaseInDataFolder = false
+        }
+        #expect(NodeChecks.doctor(inMemory).worst == .ok)
         try expect("disk", .warn, "51200 MiB free, 999 inodes free") { $0.space?.inodes = 999 }
         // Some file systems do not limit them.
         #expect(NodeChecks.doctor(facts { $0.space?.inodes = nil }).worst == .ok)
