@@ -198,12 +198,20 @@ struct AdminPostgreSQLTests {
                 _ = member.heartbeatCommitted(try database.heartbeat(heartbeat), at: time)
             }
         }
+        // Renewed for a day, so that a slow machine does not end the lease.
+        let connection = try PostgreSQLConnection.open(PostgreSQLAddress(address), name: "test")
+        _ = try connection.run(Statement("UPDATE cluster_node SET renewed_at = now() + interval '1 day'", isPrepared: false))
         let listed = try await fixture.admin("nodes")
         #expect(listed.status == 0, "\(listed.errors)")
         #expect(listed.output.contains("node-1") && listed.output.contains("1.2.3"), "\(listed.output)")
         let overview = try await fixture.admin("nodes", "--json").json(Overview.self)
         #expect(overview.nodes.map(\.name) == ["node-1"] && overview.nodes[0].state == "live")
         #expect(overview.nodes[0].partitions == 256 && overview.nodes[0].doesMaintenance && overview.partitionsWithoutOwner == 0)
+        // It is killed, and no other node ends its lease.
+        _ = try connection.run(Statement("UPDATE cluster_node SET renewed_at = now() - interval '90 seconds'", isPrepared: false))
+        let killed = try await fixture.admin("nodes", "--json").json(Overview.self)
+        #expect(killed.nodes[0].state == "not renewed" && killed.partitionsWithoutOwner == 256 && !killed.nodes[0].doesMaintenance)
+        #expect(try await fixture.admin("nodes").output.contains("no node does maintenance"))
         let alone = try await run("admin", "nodes", "--data", fixture.data)
         #expect(alone.status == 64 && alone.errors.contains("--store"))
     }

@@ -20,7 +20,7 @@ extension ClusterDatabase {
             let leases = Statement(
                 "SELECT node, renewals, state, name, hashing_version, gorush_timeout, "
                     + "coalesce(monitors_accounts, false)::integer::bigint, settings, "
-                    + "(renewed_at < clock_timestamp() - interval '\(Int64(configuration.lease / .milliseconds(1))) milliseconds')::integer::bigint "
+                    + "(\(isOverdue))::integer::bigint "
                     + "FROM cluster_node ORDER BY node")
             let asked = Instant.now
             let found = try connection.run(changes + [Self.preciseClock, partitions, leases]).suffix(3).map(
@@ -32,6 +32,9 @@ extension ClusterDatabase {
             return view
         }
     }
+
+    /// Whether a lease was not renewed for its whole duration, by the database's clock. SQL, on a row of `cluster_node`.
+    var isOverdue: String { "renewed_at < clock_timestamp() - interval '\(Int64(configuration.lease / .milliseconds(1))) milliseconds'" }
 
     private func renewal(_ heartbeat: Heartbeat) -> Statement {
         let update =

@@ -7,7 +7,7 @@ package struct ClusterOverview: Hashable, Sendable {
         package let id: NodeID
         package let name: String
         package let state: LeaseRow.State
-        /// See ``LeaseRow/stateName``.
+        /// See ``LeaseRow/stateName``; `not renewed` if the lease is over and no other node has ended it, as after all nodes were killed.
         package let stateName: String
         package let version: String
         package let hashingVersion: Int
@@ -15,13 +15,13 @@ package struct ClusterOverview: Hashable, Sendable {
         package let secondsSinceRenewal: Int64
         /// The number of device partitions that the node owns.
         package let partitionCount: Int
-        /// Whether the node runs the maintenance that only one node may run at a time.
+        /// Whether the node runs the maintenance that only one node may run at a time. Not one whose lease is over.
         package let isMaintainer: Bool
     }
 
     /// The nodes, sorted by name, including nodes that ended within the last hour.
     package let nodes: [Node]
-    /// The number of device partitions without an owner, or with one that has ended.
+    /// The number of device partitions without an owner, or with one whose lease is over.
     package let unownedPartitionCount: Int
     /// Whether a node runs maintenance.
     package let hasMaintainer: Bool
@@ -41,18 +41,20 @@ extension ClusterDatabase {
     /// - Throws: `StoreError`; with `missing` if no node of a cluster has used this database.
     package func overview() throws(StoreError) -> ClusterOverview {
         let maintenance = Statement.Argument.integer(Int64(configuration.maintenancePartition))
+        let hasLease = "n.state <> 'ended' AND NOT n.\(isOverdue)"
         let nodes = Statement(
             """
             SELECT node, name, state, version, hashing_version, \
             floor(extract(epoch FROM clock_timestamp() - renewed_at))::bigint, \
             (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition <> $1), \
-            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition = $1), coalesce(settings, '') \
+            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition = $1 AND \(hasLease)), coalesce(settings, ''), \
+            (state <> 'ended' AND \(isOverdue))::integer::bigint \
             FROM cluster_node n ORDER BY name, node
             """, [maintenance])
         let unowned = Statement(
             """
             SELECT count(*) FILTER (WHERE partition <> $1), count(*) FILTER (WHERE partition = $1) FROM cluster_partition p \
-            WHERE NOT EXISTS (SELECT FROM cluster_node n WHERE n.node = p.owner AND n.state <> 'ended')
+            WHERE NOT EXISTS (SELECT FROM cluster_node n WHERE n.node = p.owner AND \(hasLease))
             """, [maintenance])
         return try deliveries.read([nodes, unowned]) { found in
             guard let count = found[1].first else { throw UnexpectedValue() }
@@ -83,7 +85,8 @@ extension ClusterOverview.Node {
         guard let state = LeaseRow.State(rawValue: try row.text(2)) else { throw UnexpectedValue() }
         self.init(
             id: NodeID(stored: try row.integer(0)), name: try row.text(1), state: state,
-            stateName: LeaseRow.stateName(state, LeaseRow.settings(parsing: try row.text(8))), version: try row.text(3),
+            stateName: try row.integer(9) == 1 ? "not renewed" : LeaseRow.stateName(state, LeaseRow.settings(parsing: try row.text(8))),
+            version: try row.text(3),
             hashingVersion: Int(try row.integer(4)), secondsSinceRenewal: try row.integer(5), partitionCount: Int(try row.integer(6)),
             isMaintainer: try row.integer(7) > 0)
     }

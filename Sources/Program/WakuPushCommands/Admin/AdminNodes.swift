@@ -9,7 +9,8 @@ extension Admin {
         static let configuration = CommandConfiguration(
             abstract: "Lists the nodes that share a PostgreSQL database: see serve's --cluster.",
             discussion: """
-                A node that has not renewed its lease for 5 s is down; its devices are reassigned. Each device belongs to one of 256 partitions, and \
+                A node that has not renewed its lease for 5 s is down; its devices are reassigned. If no other node runs, it is listed as not renewed, \
+                and its partitions have no owner. Each device belongs to one of 256 partitions, and \
                 each partition to one node. One of the nodes does maintenance for all. A node that has stopped is listed for an hour.
 
                 EXAMPLES
