@@ -37,8 +37,9 @@ struct Serve: ReportingCommand {
               GET /          the status page; /status.json for programs
               GET /metrics   for Prometheus
               GET /healthz   200 while the process answers
-              GET /readyz    200 while relay, store and gorush work; else 503 and
-                             the reasons
+              GET /readyz    200 while the node works; else 503 and the reasons:
+                             relay, silence, store, lease, clock, gorush, disk,
+                             open files, a drain, or Session's servers
               POST /feedback gorush's feedback_hook_url, with the secret of
                              --feedback-secret-file in X-Waku-Push-Secret
             """)

@@ -62,7 +62,6 @@ extension SessionService {
             let parts = PushService.allCases.compactMap { service in stored.services[service].map { "\($0) \(service.rawValue)" } }
             return parts.isEmpty ? "none" : parts.joined(separator: ", ")
         }
-        let share = sharedMonitoring?.share.map { ProtocolFact("nodes that share the accounts", String($0.nodeCount)) }
         return [
             ProtocolFact("HTTP", configuration.httpAddress.description),
             ProtocolFact("onion key", configuration.onionKey.publicKeyHex),
@@ -75,7 +74,14 @@ extension SessionService {
             ProtocolFact("messages reported", String(counters.count(.sessionMessage))),
             ProtocolFact("notifications", String(counters.count(.sessionNotification))),
             ProtocolFact("messages dropped", dropped.isEmpty ? "none" : dropped.joined(separator: ", ")),
-        ] + [share, stored.flatMap(webPushKeyUse)?.fact].compactMap(\.self)
+        ] + [sharedMonitoring?.share?.fact, stored.flatMap(webPushKeyUse)?.fact].compactMap(\.self)
+    }
+}
+
+extension KeyShare {
+    /// A fact for `admin status` and the status page.
+    var fact: ProtocolFact {
+        ProtocolFact("nodes that share the accounts", nodeCount == 0 ? "none: each node serves all accounts" : String(nodeCount))
     }
 }
 

@@ -120,6 +120,8 @@ struct ListenTests {
         }
         let first = try await listen()
         let daemon = try await startDaemon()
+        let status = try await run("admin", "status", "--data", folder.path + "/data")
+        #expect(status.field("posts to gorush") == "none: the node runs with --gorush none", "\(status.output)")
         let registered = try await register(daemon, vapid, version: 1)
         #expect(registered.status == 0, "\(registered.errors)")
         #expect(try await notify(daemon).status == 0)

@@ -34,6 +34,12 @@ struct SessionClusterTests {
             && Set(monitored) == Set(accounts.map(\.id))
     }
 
+    @Test("The lines for operators say so while each node serves all accounts")
+    func sharedByNone() {
+        #expect(KeyShare(generation: 1, nodeCount: 0) { _ in true }.fact.value == "none: each node serves all accounts")
+        #expect(KeyShare(generation: 2, nodeCount: 2) { _ in true }.fact.value == "2")
+    }
+
     @Test("Each account is monitored by one node, and moves when its node leaves")
     func division() async throws {
         let accounts = try (0..<24).map { _ in try SessionAccount.sessionID() }

@@ -11,7 +11,7 @@ import NodeMetrics
 /// | path | response |
 /// |---|---|
 /// | `GET /healthz` | 200 while the process answers |
-/// | `GET /readyz` | 200 while relay, store and gorush work; else 503 with a line for each obstacle |
+/// | `GET /readyz` | 200 while no check of the node fails; else 503 with a line for each that does |
 /// | `GET /metrics` | ``Metric`` values |
 /// | `GET /`, `GET /status.json` | `StatusDocument`, and the same as JSON |
 /// | `GET /web-push` | the VAPID public key, as JSON: `{"key":"…"}`; 404 when the node does not post to Web Push services |

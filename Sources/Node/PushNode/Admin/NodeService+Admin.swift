@@ -69,7 +69,7 @@ extension NodeService {
             logLevel: configuration.logLevel?.current.rawValue, findings: findings,
             pubsubTopics: configuration.pubsubTopics.map(\.rawValue), queryTopics: topicCount,
             outbox: NodeStatus.Outbox(waiting: delivery.waitingCount, firstExpires: firstExpiry.map(\.date)),
-            breaker: delivery.breakerState,
+            breaker: delivery.breakerState, hasGorush: delivery.hasGorush,
             counters: Dictionary(uniqueKeysWithValues: base.counters.snapshot.map { ($0.key.name, $0.value) }),
             protocols: protocols, cluster: cluster.status)
     }

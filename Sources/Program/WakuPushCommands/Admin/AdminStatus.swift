@@ -89,6 +89,11 @@ private struct Overview: Encodable {
     /// Why there are no numbers from the database.
     var databaseProblem: String?
 
+    private func posts(_ live: NodeStatus) -> String {
+        if live.hasGorush == false { return "none: the node runs with --gorush none" }
+        return live.breaker == "closed" ? "active" : "paused: circuit breaker \(live.breaker)"
+    }
+
     func print() {
         var stored = registrations?.fields ?? []
         if let databaseProblem { stored.append(("database", "unavailable: \(databaseProblem)")) }
@@ -104,7 +109,7 @@ private struct Overview: Encodable {
             ("state", (live.isReady ? "ready" : "not ready") + (live.isDraining ? ", draining" : "")),
             ("key", "0x" + live.publicKey), ("pubsub topics", live.pubsubTopics.joined(separator: " ")),
             ("query topics", String(live.queryTopics)),
-            ("posts to gorush", live.breaker == "closed" ? "active" : "paused: circuit breaker \(live.breaker)"),
+            ("posts to gorush", posts(live)),
             ("log level", live.logLevel ?? "fixed"),
         ]
         Output.fields(about + identities)

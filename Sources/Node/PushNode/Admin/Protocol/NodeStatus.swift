@@ -28,6 +28,8 @@ package struct NodeStatus: Codable, Sendable {
     package let outbox: Outbox
     /// The circuit breaker: `closed` (notifications are posted), `open` (posts are paused) or `half-open` (a single post is tried).
     package let breaker: String
+    /// nil from an older node.
+    package var hasGorush: Bool?
     /// Counts since the start, by the counter names in the log.
     package let counters: [String: Int]
     /// Additional lines of each protocol; nil from an older node.
