@@ -92,6 +92,21 @@ import WakuCrypto
         }
     }
 
+    /// Some servers would give the token to everyone if the list were empty.
+    @Test func registrationForContactsOnlyHasAListWithoutContacts() async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        var device = DeviceRegistration(
+            platform: .firebase, deviceToken: DeviceToken("token"), installationID: InstallationID("phone"),
+            accessToken: AccessToken("11111111-1111-4111-8111-111111111111"), version: 1)
+        device.allowFromContactsOnly = true
+        try await client(bob).whileRunning { [device] client in
+            let error = try await client.register(device, with: server, timeout: .seconds(60))
+            let found = try await client.query(bob.publicKey, at: server, timeout: .seconds(60))
+            #expect(error == nil && found.map(\.accessToken) == [device.accessToken])
+        }
+    }
+
     @Test func callsEndWhenTheClientDoesNotRunAnyMore() async throws {
         let server = network.addServer()
         let bob = PrivateKey.generate()

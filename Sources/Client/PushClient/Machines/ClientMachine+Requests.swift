@@ -18,8 +18,11 @@ extension ClientMachine {
         own.servers = servers.reduce(into: []) { list, server in
             if !list.contains(where: { $0.key == server.key }) { list.append(server) }
         }
-        let isSame = own.content != nil && !renamesKey && (old.map { profile.isRegisteredAs($0) && !profile.revokesToken(of: $0) } ?? false)
-        if !isSame { own.content = content(for: profile, after: old) }
+        // Contents of earlier releases have no list when there are no contacts.
+        let lacksList = profile.contactsOnly && own.content?.allowedKeyList.isEmpty == true
+        let revokesToken = lacksList || old.map { profile.revokesToken(of: $0) } ?? false
+        let isSame = own.content != nil && !renamesKey && !revokesToken && old.map { profile.isRegisteredAs($0) } ?? false
+        if !isSame { own.content = content(for: profile, keepsToken: !revokesToken) }
         isOwnChanged = true
         if again { for server in servers { registrations.forgetOutcome(at: server.key) } }
         registrations.reconcile(own, at: now)
@@ -35,13 +38,14 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    private func content(for profile: DeviceProfile, after old: DeviceProfile?) -> RegistrationContent {
-        let keepsToken = old.map { !profile.revokesToken(of: $0) } ?? true
+    private func content(for profile: DeviceProfile, keepsToken: Bool) -> RegistrationContent {
         let token = (keepsToken ? own.content?.accessToken : nil) ?? cryptography.makeAccessToken()
-        let contacts = profile.contacts.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
+        // Servers of the published dialect would give the token to everyone if the list were empty.
+        let keys = profile.contacts.isEmpty ? [publicKey] : profile.contacts
+        let sorted = keys.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
         return RegistrationContent(
             version: (own.content?.version ?? 0) + 1, accessToken: token,
-            allowedKeyList: profile.contactsOnly ? contacts.map { StoredData(cryptography.seal(token, for: $0)) } : [])
+            allowedKeyList: profile.contactsOnly ? sorted.map { StoredData(cryptography.seal(token, for: $0)) } : [])
     }
 
     mutating func setReceiving(_ isReceiving: Bool, at now: Timestamp) -> ClientOutput {

@@ -95,6 +95,7 @@ struct Directory: DeviceDirectory {
         return places(of: registrant) != before
     }
 
+    /// A row with neither a token nor a list is of a device for contacts only that has no contacts.
     private func row(
         _ info: PushNotificationQueryInfo, of registrant: PublicKey, at server: PublicKey, learnedAt: Timestamp
     ) -> RegistrantRecord.Row? {
@@ -103,8 +104,6 @@ struct Directory: DeviceDirectory {
         let token = info.accessToken.isEmpty ? cryptography.accessToken(in: info.allowedKeyList, of: registrant) : info.accessToken
         if let token {
             guard cryptography.isValidGrant(info.grant, by: registrant, for: server, accessToken: token) else { return nil }
-        } else if info.allowedKeyList.isEmpty {
-            return nil
         }
         return RegistrantRecord.Row(
             server: server, installationID: info.installationID, version: info.version, accessToken: token, grant: info.grant,

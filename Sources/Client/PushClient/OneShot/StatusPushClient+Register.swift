@@ -71,7 +71,9 @@ extension StatusPushClient {
         registration.version = device.version
         registration.enabled = device.enabled
         registration.allowFromContactsOnly = device.allowFromContactsOnly
-        registration.allowedKeyList = device.contacts.map { cryptography.seal(device.accessToken, for: $0) }
+        // As for a profile: servers of the published dialect would give the token to everyone if the list were empty.
+        let allowed = device.allowFromContactsOnly && device.contacts.isEmpty ? [publicKey] : device.contacts
+        registration.allowedKeyList = allowed.map { cryptography.seal(device.accessToken, for: $0) }
         registration.blockedChatList = device.blockedChatList
         registration.mutedChatList = device.mutedChatList
         registration.blockMentions = device.blockMentions

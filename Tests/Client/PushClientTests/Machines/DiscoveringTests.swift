@@ -132,12 +132,14 @@ import WakuCrypto
         #expect(installations(bench) == ["a", "d"])
     }
 
-    @Test func rowWithoutATokenIsNotTaken() {
+    /// Its device is for contacts only, and has no contacts.
+    @Test func rowWithNeitherTokenNorListIsForOthers() {
         var bench = watching()
-        var row = friend.row(at: server)
-        row.accessToken = AccessToken("")
-        hear(&bench, [row])
-        #expect(installations(bench).isEmpty)
+        var closed = friend.row(at: server, "closed")
+        closed.accessToken = AccessToken("")
+        hear(&bench, [closed, friend.row(at: server, "open")])
+        #expect(installations(bench) == ["closed", "open"] && bench.machine.advertisementFlaws.isEmpty)
+        #expect(bench.machine.directory.isForOthers(InstallationID("closed"), of: friend.key, at: bench.now))
     }
 
     @Test func grantForAnotherServerDoesNotCount() {

@@ -554,15 +554,27 @@ import WakuCrypto
         #expect(bench.publishAll().requests.count == 1)
     }
 
-    @Test func deviceThatIsForOthersIsNotTried() throws {
+    @Test(arguments: [[[1, 2]], []] as [[[UInt8]]]) func deviceThatIsForOthersIsNotTried(list: [[UInt8]]) throws {
         var bench = MachineBench()
         bench.take(bench.machine.discover(friend.key, at: bench.now))
-        let row = friend.row(at: servers[0], allowedKeyList: [[1, 2]])
+        var row = friend.row(at: servers[0], allowedKeyList: list)
+        row.accessToken = AccessToken("")
         bench.take(bench.machine.advertised(by: friend.key, from: nil, rows: [row], age: .zero, at: bench.now))
         notify(&bench)
         let query = try #require(bench.publishAll().queries.first)
         answer(&bench, query, [row], by: servers[0])
         #expect(outcome(bench) == [.notAllowed] && bench.publishAll().requests.isEmpty)
+    }
+
+    @Test func deviceThatBecameForOthersIsNotAllowed() throws {
+        var bench = knowing()
+        notify(&bench)
+        answer(&bench, try #require(bench.publishAll().requests.first), .wrongToken)
+        let query = try #require(bench.publishAll().queries.first)
+        var row = friend.row(at: servers[0], version: 2)
+        row.accessToken = AccessToken("")
+        answer(&bench, query, [row], by: servers[0])
+        #expect(outcome(bench) == [.notAllowed])
     }
 
     @Test func registrantWithoutKnownDevicesIsGivenUp() throws {

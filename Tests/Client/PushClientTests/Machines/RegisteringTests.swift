@@ -408,6 +408,22 @@ import WakuCrypto
         #expect(registration.allowFromContactsOnly && registration.allowedKeyList.count == 2)
     }
 
+    /// Some servers would give the token to everyone if the list were empty, as it was in contents of earlier releases.
+    @Test(arguments: [false, true]) func contactsOnlyWithoutContactsGivesNobodyTheToken(isEarlierRelease: Bool) throws {
+        var profile = DeviceProfile.phone
+        profile.contactsOnly = true
+        var bench = isEarlierRelease ? registered(1, profile) : MachineBench()
+        bench.machine.own.content?.allowedKeyList = []
+        let before = bench.machine.own.content?.accessToken
+        bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+        let registration = try bench.registration(try #require(bench.publishAll().registrations.first).sealed)
+        let own = ValueCryptography(publicKey: bench.identity, sealed: bench.sealed).seal(registration.accessToken, for: bench.identity)
+        #expect(registration.allowFromContactsOnly && registration.allowedKeyList == [own])
+        #expect(registration.accessToken != before)
+        bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+        #expect(bench.publishAll().registrations.isEmpty)
+    }
+
     @Test func everyOptionIsRegistered() throws {
         var profile = DeviceProfile(platform: .firebase, deviceToken: DeviceToken("token"))
         let author = newKey()
