@@ -129,6 +129,58 @@ import WakuCrypto
         }
     }
 
+    private func notifiedCount(_ version: ClientVersion, by server: PublicKey) -> Int {
+        version == .deployed ? network.notifiedCount(by: server) : network.v01NotifiedCount(by: server)
+    }
+
+    /// A message that is cancelled while the store fails is not sent once the store works again.
+    @Test(arguments: ClientVersion.allCases) func cancelledMessageIsNotSentByAStoreThatRecovers(version: ClientVersion) async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        try await network.register(version, with: [server], bob)
+        let store = FailingStore()
+        try await network.client(version, store: store).whileRunning { client in
+            client.setSending(true)
+            _ = try await client.discover(bob.publicKey, timeout: .seconds(60))
+            await client.waitUntilStored(timeout: .seconds(60))
+            store.setFailing(true)
+            let notifying = Task { try await client.notify(.to(bob.publicKey)) }
+            let driver = try #require(client as? any ClientDriver)
+            try await eventually { driver.hasUnpublishedRequest }
+            notifying.cancel()
+            #expect(try await notifying.value.map(\.result) == [.gaveUp(.cancelled)])
+            store.setFailing(false)
+            // Requests are sent in their order.
+            let outcomes = try await client.notify(.to(bob.publicKey, id: [2]))
+            #expect(outcomes.map(\.result) == [.notified(by: server)])
+        }
+        #expect(notifiedCount(version, by: server) == 1)
+    }
+
+    /// A message that is cancelled while its request waits for the subscription to the answer is not sent after it.
+    @Test(arguments: ClientVersion.allCases) func messageThatIsCancelledBeforeItsPublicationIsNotSent(version: ClientVersion) async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        try await network.register(version, with: [server], bob)
+        let relay = network.relay()
+        try await network.client(version, relay: relay).whileRunning { client in
+            client.setSending(true)
+            _ = try await client.discover(bob.publicKey, timeout: .seconds(60))
+            try await eventually { relay.confirmingCount == 0 }
+            relay.setConfirming(false)
+            let notifying = Task { try await client.notify(.to(bob.publicKey)) }
+            try await eventually { relay.confirmingCount == 1 }
+            client.setSending(false)
+            #expect(try await notifying.value.map(\.result) == [.gaveUp(.cancelled)])
+            relay.setConfirming(true)
+            try await eventually { relay.confirmingCount == 0 }
+            client.setSending(true)
+            let outcomes = try await client.notify(.to(bob.publicKey, id: [2]))
+            #expect(outcomes.map(\.result) == [.notified(by: server)])
+        }
+        #expect(notifiedCount(version, by: server) == 1)
+    }
+
     @Test(arguments: ClientVersion.allCases) func registeringAfterUnregisteringSendsTheNewProfileOnly(version: ClientVersion) async throws {
         let server = network.addServer()
         var profile = DeviceProfile.phone
@@ -243,5 +295,12 @@ import WakuCrypto
         #expect(try await client.unregister(timeout: .seconds(30)) == [server: .unregistered])
         runs[1].cancel()
         await runs[1].value
+    }
+}
+
+extension ClientDriver {
+    fileprivate var hasUnpublishedRequest: Bool {
+        let tickets = runner.read { machine, _ in Array(machine.notifications.requests.keys) }
+        return tickets.contains { isAwaitingPublication($0) }
     }
 }

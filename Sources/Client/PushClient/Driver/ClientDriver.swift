@@ -54,16 +54,32 @@ extension ClientDriver {
         }
     }
 
-    /// - Returns: Whether a node accepted the messages; nil when the run was cancelled and the result is unknown, as after a kill.
-    func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async -> Bool? {
+    /// Publishes after the subscription to the answer topic was confirmed.
+    ///
+    /// - Parameter isNeeded: Whether the messages are still to be published once it is confirmed, which may take a while.
+    /// - Returns: Whether a node accepted the messages; nil when they are not needed any more, or when the run was cancelled and the result is
+    ///   unknown, as after a kill.
+    func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?, if isNeeded: () -> Bool = { true }) async -> Bool? {
         do throws(RelayError) {
-            try await network.publish(messages, answersOn: topic)
+            try await network.relay.waitUntilWatching(topic.map { [$0] } ?? [])
+            guard isNeeded() else { return nil }
+            for message in messages { try await network.relay.publish(message, on: network.pubsubTopic) }
             return true
         } catch {
             guard !Task.isCancelled else { return nil }
             runner.report(.relayFailed(reason: error.message))
             return false
         }
+    }
+
+    /// Publishes a request, unless its message was cancelled or expired meanwhile.
+    func publish(_ messages: [WakuMessage], of ticket: NotificationMachine.Ticket, answersOn topic: ContentTopic) async {
+        guard let isPublished = await publish(messages, answersOn: topic, if: { isAwaitingPublication(ticket) }) else { return }
+        turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
+    }
+
+    func isAwaitingPublication(_ ticket: NotificationMachine.Ticket) -> Bool {
+        runner.read { machine, now in machine.notifications.isAwaitingPublication(ticket, at: now) }
     }
 
     /// Publishes an encoded advertisement.

@@ -4,7 +4,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// A client's access to the network: publishes, queries the store, and decrypts incoming messages.
+/// A client's access to the network: subscribes, queries the store, encrypts, and decrypts incoming messages.
 final class ClientNetwork: Sendable {
     /// How far back a store look-up goes. Devices in use repeat their advertisements every day.
     private static let lookBack = Duration.seconds(30 * 24 * 3600)
@@ -25,14 +25,6 @@ final class ClientNetwork: Sendable {
         self.relay = relay
         self.pubsubTopic = pubsubTopic
         watching = WatchedTopics(relay)
-    }
-
-    /// Publishes after the subscription to the answer topic was confirmed.
-    ///
-    /// - Throws: ``RelayError`` when no node accepted the messages.
-    func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?) async throws(RelayError) {
-        try await relay.waitUntilWatching(topic.map { [$0] } ?? [])
-        for message in messages { try await relay.publish(message, on: pubsubTopic) }
     }
 
     static func contactCodeTopic(_ registrant: PublicKey) -> ContentTopic {

@@ -32,13 +32,13 @@ extension StatusPushClient: ClientDriver {
     }
 
     func send(_ request: NotificationRequest, _ ticket: NotificationMachine.Ticket, to server: PublicKey) async {
+        guard isAwaitingPublication(ticket) else { return }
         let key = PrivateKey.generate()
         let answers = Self.answerTopic(key.publicKey)
         routes.add(.request(ticket, key), on: answers)
         let envelope = MetadataEnvelope.encode(.request, payload: PushNotificationRequest(request).encoded(), signedBy: key).bytes
         let messages = EnvelopeSealing.seal(envelope, to: .partitioned(server), wakuSigner: key, at: .now())
-        guard let isPublished = await publish(messages, answersOn: answers) else { return }
-        turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
+        await publish(messages, of: ticket, answersOn: answers)
     }
 
     func advertise(_ advertisement: ContactCodeAdvertisement) async {

@@ -4,6 +4,17 @@ import WakuCrypto
 
 /// Results of requests.
 extension NotificationMachine {
+    /// Whether the request still needs publishing: its message may have been cancelled or given up meanwhile.
+    func isAwaitingPublication(_ ticket: Ticket, at now: Timestamp) -> Bool {
+        guard let request = requests[ticket], let record = messages[request.messageID], now.since(record.begun) < Self.messageLife else {
+            return false
+        }
+        return record.devices.contains { device in
+            let id = DeviceID(registrant: device.registrant, installationID: device.installationID)
+            return request.devices[id] != nil && device.state == .asking(StoredServer(request.server), deadline: nil)
+        }
+    }
+
     mutating func published(_ ticket: Ticket, at now: Timestamp) {
         changeDevices(of: ticket) { device, server in
             guard device.state == .asking(server, deadline: nil) else { return }

@@ -33,12 +33,11 @@ extension StatusV01PushClient: ClientDriver {
 
     func send(_ request: NotificationRequest, _ ticket: NotificationMachine.Ticket, to server: PublicKey) async {
         // A key has 32 bytes.
-        guard let ackKey = V01.AckKey(randomBytes(SymmetricKey.byteCount)) else { return }
+        guard isAwaitingPublication(ticket), let ackKey = V01.AckKey(randomBytes(SymmetricKey.byteCount)) else { return }
         let encoded = V01.Request(request, ackKey: ackKey).encoded()
         routes.add(.request(ticket, ackKey), on: ackKey.topic)
         let messages = Self.seal(.request, encoded, to: server, signedBy: .generate())
-        guard let isPublished = await publish(messages, answersOn: ackKey.topic) else { return }
-        turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
+        await publish(messages, of: ticket, answersOn: ackKey.topic)
     }
 
     func advertise(_ advertisement: V01.ContactCodeAdvertisement) async {
