@@ -152,7 +152,8 @@ extension StatusPushClient {
     /// Removes all state about a registrant.
     public func forget(_ registrant: PublicKey) { removeAll(about: registrant) }
 
-    /// Records that a message came from this device: the most recently active devices are notified first.
+    /// Records that a message came from this device: the most recently active devices are notified first. Has no effect for registrants who were
+    /// neither discovered nor notified.
     public func noteActivity(of installationID: InstallationID, of registrant: PublicKey) {
         turn { $0.noteActivity(of: installationID, of: registrant, at: $1) }
     }

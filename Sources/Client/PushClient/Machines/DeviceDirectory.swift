@@ -134,8 +134,9 @@ extension DeviceDirectory {
         }
     }
 
-    /// Records that a message came from this device.
+    /// Records that a message came from this device. Senders of whom nothing is known are not recorded: they may be anyone.
     mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at time: Timestamp) {
+        guard registrants[registrant] != nil, installationID.isUsable else { return }
         book.update(registrant) { $0.noteActivity(of: installationID, at: time, limit: Directory.rowLimit) }
     }
 

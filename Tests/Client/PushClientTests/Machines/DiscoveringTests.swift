@@ -57,6 +57,18 @@ import WakuCrypto
         #expect(installations(bench) == ["friends-phone"])
     }
 
+    /// A messenger notes each message that it receives.
+    @Test func activityOfStrangersAndUnusableIDsIsNotRemembered() {
+        var bench = watching()
+        let before = bench.machine.directory.registrants
+        bench.take(bench.machine.noteActivity(of: InstallationID("phone"), of: newKey(), at: bench.now))
+        let long = InstallationID(bytes: [UInt8](repeating: 65, count: InstallationID.maximumByteCount + 1))
+        bench.take(bench.machine.noteActivity(of: long, of: friend.key, at: bench.now))
+        #expect(bench.machine.directory.registrants == before)
+        bench.take(bench.machine.noteActivity(of: InstallationID("phone"), of: friend.key, at: bench.now))
+        #expect(bench.machine.directory.registrants[friend.key]?.activities.map(\.installationID.string) == ["phone"])
+    }
+
     @Test func discoveriesBeforeTheStartAreLookedUpWithTheRest() {
         let bench = MachineBench()
         var machine = ClientMachine(
