@@ -39,6 +39,7 @@ public final class StatusV01PushClient: Sendable {
             records: records, installationID: InstallationID(bytes: AccessToken.random().bytes), identity: identity,
             at: clock.time(at: SteadyClock.uptime))
         machine.notifications.deviceLimit = max(configuration.deviceLimit, NotificationMachine.defaultDeviceLimit)
+        machine.contactServers = configuration.servers.map(\.key)
         runner = MachineRunner(machine, clock: clock, store: store)
     }
 
@@ -46,7 +47,8 @@ public final class StatusV01PushClient: Sendable {
     ///
     /// - Parameters:
     ///   - store: The client's state.
-    ///   - configuration: The device limit is raised to at least three; bundles are not used.
+    ///   - configuration: The device limit is raised to at least three; servers are queried about registrants who advertise none; bundles are not
+    ///     used.
     public static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore,
         configuration: StatusPushClient.Configuration = StatusPushClient.Configuration()

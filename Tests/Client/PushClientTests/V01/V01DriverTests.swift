@@ -39,6 +39,23 @@ import WakuCrypto
         #expect(relay.watchedTopics == [ContentTopic(TopicTag(of: StatusTopics.contactCode(bob.publicKey)))])
     }
 
+    @Test func listedServersAreQueriedWithoutAdvertisement() async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        try await network.register(.v01, with: [server], bob)
+        let relay = network.relay()
+        relay.setStore(false)
+        var configuration = StatusPushClient.Configuration()
+        configuration.servers = [PushServer(key: server)]
+        let alice = try await StatusV01PushClient.open(
+            identity: .generate(), relays: [relay], store: MemoryClientStore(), configuration: configuration)
+        try await alice.whileRunning { alice in
+            alice.setSending(true)
+            let outcomes = try await alice.notify(.to(bob.publicKey))
+            #expect(outcomes.map(\.result) == [.notified(by: server)])
+        }
+    }
+
     /// The second device learns of the first by VERSION_MISMATCH, and keeps it in the record.
     @Test func twoDevicesOfOneAccountAreBothNotified() async throws {
         let server = network.addServer()

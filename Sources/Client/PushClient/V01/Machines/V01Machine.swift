@@ -28,6 +28,8 @@ struct V01Machine: PushClientMachine {
     var notifications: NotificationMachine
     var advertising: AdvertisingMachine
     var advertisementFlaws: [PublicKey: AdvertisementFlaw] = [:]
+    /// Servers to query about registrants who advertise none, besides those that this client registers with. Set by the application at each start.
+    var contactServers: [PublicKey] = []
     private(set) var isStarted = false
     let identity: PrivateKey
     var jitter: Jitter
@@ -109,7 +111,7 @@ struct V01Machine: PushClientMachine {
 
     // MARK: Queries
 
-    var listsServers: Bool { !own.servers.isEmpty }
+    var listsServers: Bool { !own.servers.isEmpty || !contactServers.isEmpty }
 
     mutating func query(_ registrant: PublicKey, at now: Timestamp) {
         query(registrant, also: [], at: now)
@@ -118,11 +120,12 @@ struct V01Machine: PushClientMachine {
     /// The maximum number of servers per query, since a registrant may advertise many.
     static let queriedServerLimit = 16
 
-    /// Queries the servers that the registrant advertised; if there are none, the servers that this client registers with.
+    /// Queries the servers that the registrant advertised; if there are none, those that this client registers with, and ``contactServers``.
     mutating func query(_ registrant: PublicKey, also others: [PublicKey], at now: Timestamp) {
         var servers = Set(others)
         let advertised = directory.rows(of: registrant).map(\.server)
-        for server in advertised.isEmpty ? own.servers : advertised where servers.count < Self.queriedServerLimit { servers.insert(server) }
+        let known = advertised.isEmpty ? own.servers + contactServers : advertised
+        for server in known where servers.count < Self.queriedServerLimit { servers.insert(server) }
         guard !servers.isEmpty, let ticket = queries.begin(registrant, servers: servers, at: now) else { return }
         directory.noteQuery(about: registrant, at: now)
         let sorted = servers.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
