@@ -55,6 +55,26 @@ struct ExampleProgramTests {
         #expect(await daemon.stop().status == 0)
     }
 
+    /// It ended after it had found the friend's device, and before it greeted.
+    @Test func botGreetsAFriendThatItKnewBefore() async throws {
+        let daemon = try await node.start()
+        let address = try await daemon.multiaddr()
+        try await registerBob(at: address)
+        let folder = node.folder.path + "/bot"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        try FileManager.default.copyItem(atPath: node.alice.path, toPath: folder + "/identity.key")
+        try node.alice.key.withBytes { Data($0) }.write(to: URL(filePath: folder + "/identity"))
+        let found = try await node.recorded([
+            "client", "discover", "--relay", address, "--state", folder, "--server", node.server.publicKey, "--timeout", "60s",
+            node.bob.publicKey,
+        ])
+        #expect(found.status == 0, "\(found.errors)")
+        let bot = try start("bot", address, node.server.publicKey, folder, node.bob.publicKey)
+        try await eventually { bot.errors.contains("bobs-phone of \(node.bob.key.publicKey) was notified by") }
+        #expect(posts(to: OperatedNode.deviceToken) == 1)
+        #expect(await daemon.stop().status == 0)
+    }
+
     @Test func listenerPrintsTheMessagesOnATopic() async throws {
         let daemon = try await node.start()
         let address = try await daemon.multiaddr()
@@ -71,13 +91,15 @@ struct ExampleProgramTests {
         var address = try await daemon.multiaddr()
         try await registerBob(at: address)
         #expect(await daemon.stop().status == 0)
-        try node.alice.key.withBytes { Data($0) }.write(to: URL(filePath: node.folder.path + "/identity"))
+        let folder = node.folder.path + "/app group"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        try node.alice.key.withBytes { Data($0) }.write(to: URL(filePath: folder + "/identity"))
 
-        let arguments = [node.server.publicKey, node.folder.path, node.bob.publicKey, "a shared picture"]
+        let arguments = [node.server.publicKey, folder, node.bob.publicKey, "a shared picture"]
         let program = try ChildProcess.built("example-share")
         let share = try ChildProcess([address] + arguments + ["1"], program: program)
         #expect(await share.status == 0, "\(share.errors)")
-        #expect(share.output.isEmpty)
+        #expect(share.output.isEmpty && FileManager.default.fileExists(atPath: folder + "/shared"))
 
         daemon = try await node.start()
         address = try await daemon.multiaddr()

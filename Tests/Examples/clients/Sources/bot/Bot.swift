@@ -28,19 +28,21 @@ import WakuP2P
 
         let events = client.events
         await withDiscardingTaskGroup { tasks in
+            let greet: @Sendable (PublicKey) async -> Void = { friend in
+                // The same message id notifies a device once in 24 hours, also after a restart. How it ended is an event.
+                let id = Array("greeting of \(friend)".utf8)
+                _ = try? await client.notify(.init(messageID: id, chatID: "greetings", kind: .message, recipients: [.init(friend)]))
+            }
             tasks.addTask { await client.run() }
             tasks.addTask {
                 let profile = DeviceProfile(platform: .firebase, deviceToken: DeviceToken("the bot's device token"))
                 _ = try? await client.register(profile, with: [server], enablesReceiving: true)
-                for friend in friends { _ = try? await client.discover(friend) }
             }
+            // Finds their devices, and listens to their advertisements from now on.
+            for friend in friends { tasks.addTask { await greet(friend) } }
             for await event in events {
                 logger.info("\(event)")
-                guard case .discovered(let friend, deviceCount: 1...) = event else { continue }
-                let greeting = OutgoingNotification(
-                    messageID: Array("greeting of \(friend)".utf8), chatID: "greetings", kind: .message, recipients: [.init(friend)])
-                // The same message id notifies a device once, also after a restart. How it ended is an event.
-                tasks.addTask { _ = try? await client.notify(greeting) }
+                if case .discovered(let friend, deviceCount: 1...) = event { tasks.addTask { await greet(friend) } }
             }
         }
     }

@@ -5,7 +5,8 @@ import PushClient
 import PushClientSQLite
 import WakuP2P
 
-/// A share extension. It has a few seconds; the app finishes the rest, since both open the store in the folder that they share.
+/// A share extension. It has a few seconds; the app finishes the rest, since both open the store in the folder that they share. It must
+/// start within ten minutes: older messages are given up.
 ///
 /// On a phone, FOLDER is that of the app group, and the identity comes from the keychain that the two share.
 @main struct Share {
@@ -21,7 +22,7 @@ import WakuP2P
 
         let relay = P2PRelay(configuration: .init(key: .generate(), peers: [node]), logger: Logger(label: "share"))
         // Only one client can use a store at a time, and the app may be using its own now: shared messages have a store of their own.
-        let store = try SQLiteClientStore(folder: folder.appending(path: "shared").path(), identity: identity)
+        let store = try SQLiteClientStore(folder: folder.appending(path: "shared").path(percentEncoded: false), identity: identity)
         let client = try await StatusPushClient.open(identity: identity, relays: [relay], store: store)
         client.setQueryServers([server])
         client.setSending(true)
