@@ -1,3 +1,4 @@
+public import Storage
 import Synchronization
 public import Waku
 
@@ -8,6 +9,17 @@ public final class LearnedTopics: WakuTopics, LearnedContentTopics {
     private struct State {
         var topics: Set<ContentTopic> = []
         var tags: Set<TopicTag> = []
+        var insertionCount = 0
+
+        mutating func insert(_ added: some Sequence<ContentTopic>) {
+            insertionCount += 1
+            for topic in added where topics.insert(topic).inserted { tags.insert(topic.listeningTag) }
+        }
+
+        mutating func replace(_ all: some Sequence<ContentTopic>) {
+            topics = Set(all)
+            tags = Set(topics.map(\.listeningTag))
+        }
     }
 
     /// The topics that the protocol always listens on.
@@ -22,16 +34,21 @@ public final class LearnedTopics: WakuTopics, LearnedContentTopics {
 
     /// Adds learned topics.
     public func insert(_ topics: some Sequence<ContentTopic>) {
-        state.withLock { state in
-            for topic in topics where state.topics.insert(topic).inserted { state.tags.insert(topic.listeningTag) }
-        }
+        state.withLock { $0.insert(topics) }
     }
 
     /// Replaces the learned topics.
     public func replace(_ topics: some Sequence<ContentTopic>) {
-        let topics = Set(topics)
-        let tags = Set(topics.map(\.listeningTag))
-        state.withLock { $0 = State(topics: topics, tags: tags) }
+        state.withLock { $0.replace(topics) }
+    }
+
+    /// Replaces the learned topics by the result of a command. If topics were inserted meanwhile, which it may lack, all are kept.
+    public func replace(by command: StoreCommand<[ContentTopic]>, in store: any Store) async throws(StoreError) {
+        let insertionCount = state.withLock(\.insertionCount)
+        let topics = try await store.commit(command)
+        state.withLock { state in
+            if state.insertionCount == insertionCount { state.replace(topics) } else { state.insert(topics) }
+        }
     }
 
     public var learned: (any LearnedContentTopics)? { self }

@@ -227,7 +227,7 @@ struct TopicPushTests {
             try store.read(devices.rows(filter, limit: 100, offset: 0))
         }
 
-        var topics: [String] { get throws { try store.read(Subscriptions.allTopics()).map(\.rawValue).sorted() } }
+        var topics: [String] { get throws { try store.read(Subscriptions.topics()).map(\.rawValue).sorted() } }
         var counts: [Int] { get throws { try devices.storedCounts(in: store, of: "test").map(\.count) } }
     }
 
@@ -249,11 +249,32 @@ struct TopicPushTests {
         try await body(stored)
     }
 
+    @Test("A topic that is learned while all are read stays")
+    func learnedMeanwhile() async throws {
+        let (former, new) = (ContentTopic(rawValue: "/chat/1/former/proto"), ContentTopic(rawValue: "/chat/1/new/proto"))
+        let stored = ContentTopic(rawValue: Self.chat)
+        let learned = LearnedTopics(own: [])
+        learned.insert([former])
+        try await withStore { store in
+            #expect(try await store.register(1, by: owner) == .stored)
+            let reading = Subscriptions.topics().map { topics in
+                learned.insert([new])
+                return topics
+            }
+            try await learned.replace(by: reading, in: store.store)
+            #expect(learned.contains(former) && learned.contains(new) && learned.contains(stored))
+            try await learned.replace(by: Subscriptions.topics(), in: store.store)
+            #expect(learned.topics(limit: 9) == [stored])
+        }
+    }
+
     @Test("A draining node refuses registrations; a stored device may change; rows end at the latest end", arguments: StoreEngine.allCases)
     func table(engine: StoreEngine) async throws {
         try await withStore(engine) { stored in
             let (store, devices) = (stored.store, stored.devices)
             #expect(try await stored.register(.max - 1, by: owner) == .stored)
+            #expect(try store.read(Subscriptions.topics(of: owner.publicKey.compressed)).map(\.rawValue) == [Self.chat])
+            #expect(try store.read(Subscriptions.topics(of: identity.publicKey.compressed)).isEmpty)
             #expect(try await stored.register(.max, by: owner, end: 500) == .stored)
             #expect(try await stored.register(.max, by: owner, end: 500) == .repeated)
             #expect(try stored.counts == [1, 0])

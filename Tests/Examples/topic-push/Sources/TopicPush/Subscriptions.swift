@@ -15,6 +15,7 @@ enum Subscriptions {
 
     private static let owners = Query(table, [owner], where: [.equal(topic)])
     private static let topics = Query(table, [.column(topic)], isDistinct: true)
+    private static let ownTopics = Query(table, [topic], where: [.equal(owner)])
     private static let insert = Mutation(table, .upsert([topic, owner, end]))
     private static let remove = Mutation(table, .delete(where: [.equal(owner)]))
     private static let removeEnded = Mutation(table, .delete(where: [.less(end)]))
@@ -33,7 +34,7 @@ enum Subscriptions {
         try await store.commit(.change([removeEnded(.integer(now.rawValue))]))
     }
 
-    static func allTopics() -> StoreCommand<[ContentTopic]> {
-        .find(topics()) { .done(try $0.map { ContentTopic(rawValue: try $0.text(0)) }) }
+    static func topics(of owner: [UInt8]? = nil) -> StoreCommand<[ContentTopic]> {
+        .find(owner.map { ownTopics(.bytes($0)) } ?? topics()) { .done(try $0.map { ContentTopic(rawValue: try $0.text(0)) }) }
     }
 }

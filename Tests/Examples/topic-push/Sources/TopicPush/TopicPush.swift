@@ -4,7 +4,7 @@ public import WakuPushNode
 public struct TopicPush: NodeProtocol {
     public static let description = ProtocolDescription(
         name: "topic-push", registrations: Subscriptions.devices, tables: [Subscriptions.table],
-        options: [maximum, rate, lifetime], learnedTopics: { Subscriptions.allTopics() }, makeProtocol: { TopicPush(context: $0) })
+        options: [maximum, rate, lifetime], learnedTopics: { Subscriptions.topics() }, makeProtocol: { TopicPush(context: $0) })
     static let maximum = ProtocolOption.limit(
         "topic-push-max-registrations", .registrationCount, "10000", "Maximum number of devices, ended ones included.")
     static let rate = ProtocolOption.limit(
@@ -18,7 +18,7 @@ public struct TopicPush: NodeProtocol {
     public var topics: any WakuTopics { learned }
 
     public func makeService(_ node: NodeServices) throws -> any ProtocolService {
-        learned.replace(try node.store.read(Subscriptions.allTopics()))
+        learned.replace(try node.store.read(Subscriptions.topics()))
         let handler = TopicPushHandler(context: context, learned: learned, node: node)
         return TopicPushService(learned: learned, node: node, receiver: node.receiver(handler))
     }
@@ -34,8 +34,8 @@ struct TopicPushService: ProtocolService {
         try? await Subscriptions.expire(at: now, in: node.store)
         try? await reload()
     }
-    func reload() async throws(StoreError) { learned.replace(try await node.store.commit(Subscriptions.allTopics())) }
-    func registeredElsewhere(_ owner: [UInt8]) { Task { try? await reload() } }
+    func reload() async throws(StoreError) { try await learned.replace(by: Subscriptions.topics(), in: node.store) }
+    func registeredElsewhere(_ owner: [UInt8]) { Task { try? await learned.insert(node.store.commit(Subscriptions.topics(of: owner))) } }
 }
 
 /// Handles the messages on its topics.
