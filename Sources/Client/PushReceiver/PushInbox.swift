@@ -12,7 +12,7 @@ public struct PushInbox: Sendable {
     public struct Limits: Hashable, Sendable {
         /// Push services take messages of at least 4,096 bytes, RFC 8030; waku-push sends none that are longer.
         public var bodyByteCount = 4096
-        /// Messages a second, after a burst.
+        /// Messages a second, after a burst. With 0, messages over the burst are refused for good.
         public var rate = 100.0
         public var burst = 1000.0
         /// The number of ids that are remembered, to recognize repeated messages.
@@ -156,8 +156,9 @@ public struct PushInbox: Sendable {
         if let refilled, now > refilled {
             tokens = min(limits.burst, tokens + Double(now.since(refilled).nanoseconds) / 1e9 * limits.rate)
         }
-        refilled = max(now, refilled ?? now)
-        guard tokens >= 1 else { throw .tooMany(retryAfterSeconds: max(1, Int((1 / limits.rate).rounded(.up)))) }
+        // After a step back of the clock, it refills from the new time on.
+        refilled = now
+        guard tokens >= 1 else { throw .tooMany(retryAfterSeconds: max(1, Int(min(3600, (1 / limits.rate).rounded(.up))))) }
         tokens -= 1
     }
 }

@@ -126,6 +126,29 @@ final class PushInboxTests {
         }
     }
 
+    @Test("The allowance refills also after a clock that was ahead is set right")
+    func clockAhead() throws {
+        var limits = PushInbox.Limits()
+        (limits.rate, limits.burst) = (2, 1)
+        inbox = PushInbox([own], limits: limits)
+        let request = try request()
+        _ = inbox.receive(request, at: now + .seconds(1800))
+        #expect(try refusal { _ in } == .tooMany(retryAfterSeconds: 1))
+        guard case .repeated = inbox.receive(request, at: now + .milliseconds(500)) else {
+            Issue.record("the allowance did not refill")
+            return
+        }
+    }
+
+    @Test("With a rate of 0 only the burst is received")
+    func burstOnly() throws {
+        var limits = PushInbox.Limits()
+        (limits.rate, limits.burst) = (0, 1)
+        inbox = PushInbox([own], limits: limits)
+        #expect(try refusal { _ in } == nil)
+        #expect(try refusal { _ in } == .tooMany(retryAfterSeconds: 3600))
+    }
+
     @Test("Long bodies, and bodies that were not read, are too long")
     func tooLong() throws {
         #expect(try refusal { $0.body = nil } == .tooLong)
