@@ -167,9 +167,11 @@ extension ClientDriver {
 
     /// Looks up the latest advertisement, which may replace everything that is known about the registrant, and queries servers.
     ///
-    /// - Parameter refresh: Queries servers about the registrant if that is needed. Called again when the look-up ended, with `isFirst` false.
+    /// - Parameters:
+    ///   - asksOthers: Whether servers are queried besides those that the client knows.
+    ///   - refresh: Queries servers about the registrant if that is needed. Called again when the look-up ended, with `isFirst` false.
     func discover(
-        _ registrant: PublicKey, timeout: Duration,
+        _ registrant: PublicKey, asksOthers: Bool = false, timeout: Duration,
         refresh: (_ machine: inout Machine, _ isFirst: Bool, _ now: Timestamp) -> Machine.Output
     ) async throws(PushClientError) -> [KnownDevice] {
         try await runner.waitUntilRunning()
@@ -187,7 +189,8 @@ extension ClientDriver {
         _ = await runner.wait(timeLeft(), byTime: { $0.isQueryPending(about: registrant, at: $1) ? nil : true })
         if Task.isCancelled { throw .cancelled }
         let found = knownDevices(of: registrant)
-        if found.isEmpty, runner.read({ machine, _ in machine.isServerless(registrant) && machine.advertisementFlaws[registrant] == nil }) {
+        guard found.isEmpty, !asksOthers else { return found }
+        if runner.read({ machine, _ in machine.isServerless(registrant) && machine.advertisementFlaws[registrant] == nil }) {
             runner.report(.noServerKnown(registrant))
             throw .noServerKnown
         }

@@ -159,7 +159,7 @@ public final class StatusV01PushClient: Sendable {
     public func discover(
         _ registrant: PublicKey, askingAlso servers: [PublicKey] = [], timeout: Duration = .seconds(10)
     ) async throws(PushClientError) -> [KnownDevice] {
-        try await discover(registrant, timeout: timeout) { machine, isFirst, now in
+        try await discover(registrant, asksOthers: !servers.isEmpty, timeout: timeout) { machine, isFirst, now in
             machine.refresh(registrant, also: isFirst ? servers : [], at: now)
         }
     }

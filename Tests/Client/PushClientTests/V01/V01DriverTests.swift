@@ -39,6 +39,15 @@ import WakuCrypto
         #expect(relay.watchedTopics == [ContentTopic(TopicTag(of: StatusTopics.contactCode(bob.publicKey)))])
     }
 
+    @Test func namedServerThatDoesNotAnswerIsAKnownOne() async throws {
+        let server = network.addServer()
+        network.change(server) { $0.isUp = false }
+        try await client().whileRunning { alice in
+            let found = try await alice.discover(newKey(), askingAlso: [server], timeout: .seconds(2))
+            #expect(found.isEmpty)
+        }
+    }
+
     @Test func listedServersAreQueriedWithoutAdvertisement() async throws {
         let server = network.addServer()
         let bob = PrivateKey.generate()
