@@ -157,6 +157,21 @@ import WakuCrypto
         #expect(notifiedCount(version, by: server) == 1)
     }
 
+    /// The subscription was still to begin.
+    @Test(arguments: ClientVersion.allCases) func forgottenRegistrantsTopicIsNotSubscribed(version: ClientVersion) async throws {
+        let (forgotten, kept, store, relay) = (newKey(), newKey(), FailingStore(), network.relay())
+        try await network.client(version, store: store, relay: relay).whileRunning { client in
+            await client.waitUntilStored(timeout: .seconds(60))
+            store.setFailing(true)
+            let driver = try #require(client as? any ClientDriver)
+            driver.watch(forgotten)
+            driver.removeAll(about: forgotten)
+            driver.watch(kept)
+            store.setFailing(false)
+            try await eventually { relay.watchedTopics == [ClientNetwork.contactCodeTopic(kept)] }
+        }
+    }
+
     /// A message that is cancelled while its request waits for the subscription to the answer is not sent after it.
     @Test(arguments: ClientVersion.allCases) func messageThatIsCancelledBeforeItsPublicationIsNotSent(version: ClientVersion) async throws {
         let server = network.addServer()
@@ -299,6 +314,10 @@ import WakuCrypto
 }
 
 extension ClientDriver {
+    fileprivate func watch(_ registrant: PublicKey) {
+        turn { $0.discover(registrant, at: $1) }
+    }
+
     fileprivate var hasUnpublishedRequest: Bool {
         let tickets = runner.read { machine, _ in Array(machine.notifications.requests.keys) }
         return tickets.contains { isAwaitingPublication($0) }

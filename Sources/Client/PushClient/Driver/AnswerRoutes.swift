@@ -42,7 +42,7 @@ final class AnswerRoutes<Question: Sendable>: Sendable {
         network.watching.keep(topics)
     }
 
-    func forget(_ registrant: PublicKey) {
+    func unwatch(_ registrant: PublicKey) {
         let topic = ClientNetwork.contactCodeTopic(registrant)
         let isUnused = state.withLock { state in
             state.registrants.remove(registrant, from: topic)

@@ -46,6 +46,7 @@ extension ClientDriver {
         switch action {
         case .report(let event): runner.report(event)
         case .watch(let registrants): routes.watch(registrants)
+        case .unwatch(let registrant): routes.unwatch(registrant)
         case .register(let server, let registration): group.addTask { [self] in await register(registration, with: server) }
         case .query(let ticket, let registrant, let route): group.addTask { [self] in await query(registrant, ticket, by: route) }
         case .request(let ticket, let server, let request): group.addTask { [self] in await send(request, ticket, to: server) }
@@ -213,7 +214,6 @@ extension ClientDriver {
 
     func removeAll(about registrant: PublicKey) {
         turn { $0.forget(registrant, at: $1) }
-        routes.forget(registrant)
     }
 
     /// - Parameters:

@@ -9,7 +9,7 @@ final class MachineRunner<Machine: PushClientMachine>: Sendable {
     private struct State {
         var machine: Machine
         let clock: SteadyClock
-        /// Changes and actions not yet stored and performed. A cancelled run leaves changes and reports here.
+        /// Changes and actions not yet stored and performed. A cancelled run leaves changes here, and actions that outlive it.
         var pending = Output()
         var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
         /// Signalled after each event; added by ``run(_:deliver:perform:)`` and by callers that wait for an outcome.
@@ -118,7 +118,7 @@ final class MachineRunner<Machine: PushClientMachine>: Sendable {
         state.withLock { state in
             let isAgain = state.isStarted
             state.isStarted = true
-            if isAgain { state.pending.actions.removeAll { !Machine.isReport($0) } }
+            if isAgain { state.pending.actions.removeAll { !Machine.outlivesRun($0) } }
             let now = state.now
             state.add(state.machine.start(at: now))
         }

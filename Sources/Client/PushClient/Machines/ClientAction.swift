@@ -8,6 +8,8 @@ enum MachineAction<Version: ClientVersion>: Hashable, Sendable {
     case advertise(Version.Advertisement)
     /// Subscribe to the contact code topics of these registrants.
     case watch([PublicKey])
+    /// End the subscription to the contact code topic of this registrant. Performed in order with ``watch(_:)``, so that the later of both counts.
+    case unwatch(PublicKey)
     /// Look up the latest advertisements of these registrants in the relay's store.
     case lookUp([PublicKey])
     case report(PushClientEvent)

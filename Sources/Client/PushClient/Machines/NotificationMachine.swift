@@ -158,6 +158,11 @@ struct NotificationMachine: Sendable {
         for id in active.sorted(by: { $0.lexicographicallyPrecedes($1) }) { giveUp(id, .cancelled) }
     }
 
+    /// Stops sending to a registrant's devices.
+    mutating func forget(_ registrant: PublicKey) {
+        for id in active.sorted(by: { $0.lexicographicallyPrecedes($1) }) { giveUp(id, .cancelled, for: registrant) }
+    }
+
     private mutating func forgetOldOutcomes(at now: Timestamp) {
         for (id, record) in messages where record.isFinished && now.since(record.begun) >= Self.outcomeLife {
             messages[id] = nil
@@ -265,15 +270,17 @@ struct NotificationMachine: Sendable {
         }
     }
 
-    private mutating func giveUp(_ id: [UInt8], _ reason: DeviceOutcome.GiveUpReason) {
+    /// - Parameter registrant: nil for all recipients.
+    private mutating func giveUp(_ id: [UInt8], _ reason: DeviceOutcome.GiveUpReason, for registrant: PublicKey? = nil) {
         guard var record = messages[id], active.contains(id) else { return }
         let before = record
-        for index in record.devices.indices where !record.devices[index].isDone {
+        for (index, device) in record.devices.enumerated() where !device.isDone && device.registrant == registrant ?? device.registrant {
             record.devices[index].state = .done(.gaveUp(reason))
         }
-        for index in record.recipients.indices where record.recipients[index].search != nil {
+        for (index, recipient) in record.recipients.enumerated()
+        where recipient.search != nil && recipient.registrant == registrant ?? recipient.registrant {
             record.recipients[index].search = nil
-            record.failed.append(.init(registrant: record.recipients[index].registrant, reason: reason))
+            record.failed.append(.init(registrant: recipient.registrant, reason: reason))
         }
         store(record, before)
     }

@@ -138,9 +138,12 @@ extension PushClientMachine {
         [registrations.nextWakeUp, notifications.nextWakeUp, queries.nextWakeUp, advertising.nextWakeUp].compactMap(\.self).min()
     }
 
-    /// Whether an action only reports an event, so that it remains due in a later run. ``start(at:)`` recreates all other actions.
-    static func isReport(_ action: Action) -> Bool {
-        if case .report = action { true } else { false }
+    /// Whether an action remains due in a later run. ``start(at:)`` recreates all others.
+    static func outlivesRun(_ action: Action) -> Bool {
+        switch action {
+        case .report, .unwatch: true
+        case .register, .query, .request, .advertise, .watch, .lookUp: false
+        }
     }
 
     /// Lets every machine act, and collects their output. This terminates because each message queries once per round.
@@ -247,10 +250,12 @@ extension PushClientMachine {
         servers.allSatisfy { registrations.servers[$0]?.isPending != true }
     }
 
-    /// Removes all state about a registrant, and ends the subscription to its advertisements.
+    /// Removes all state about a registrant, ends the subscription to its advertisements, and notifies its devices no more.
     mutating func forget(_ registrant: PublicKey, at now: Timestamp) -> Output {
         directory.forget(registrant)
         queries.forget(registrant)
+        notifications.forget(registrant)
+        actions.append(.unwatch(registrant))
         advertisementFlaws[registrant] = nil
         return settle(at: now)
     }
@@ -315,6 +320,10 @@ extension PushClientMachine {
 
     mutating func lookUpEnded(_ registrants: [PublicKey], _ result: LookUpResult, at now: Timestamp) -> Output {
         directory.endLookUps(of: registrants, result)
+        // The look-up subscribed again to the topics of registrants who were forgotten meanwhile.
+        for registrant in registrants where registrant != publicKey && directory.registrants[registrant]?.isWatched != true {
+            actions.append(.unwatch(registrant))
+        }
         return settle(at: now)
     }
 

@@ -69,6 +69,20 @@ import WakuCrypto
         #expect(bench.machine.directory.registrants[friend.key]?.activities.map(\.installationID.string) == ["phone"])
     }
 
+    @Test func subscriptionsOfForgottenRegistrantsEndInOrder() {
+        var bench = watching()
+        bench.take(bench.machine.forget(friend.key, at: bench.now))
+        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        let key = friend.key
+        #expect(bench.actions == [.watch([key]), .lookUp([key]), .unwatch(key), .watch([key]), .lookUp([key])])
+        _ = bench.takeActions()
+        bench.take(bench.machine.forget(key, at: bench.now))
+        #expect(bench.takeActions() == [.unwatch(key)])
+        // The look-up that was under way subscribed again.
+        bench.take(bench.machine.lookUpEnded([key], .found, at: bench.now))
+        #expect(bench.takeActions() == [.unwatch(key)] && bench.machine.directory.registrants.isEmpty)
+    }
+
     @Test func discoveriesBeforeTheStartAreLookedUpWithTheRest() {
         let bench = MachineBench()
         var machine = ClientMachine(

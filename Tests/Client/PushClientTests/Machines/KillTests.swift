@@ -87,7 +87,7 @@ import WakuCrypto
                 let count = advertisement.pushNotificationInfo.count
                 step { $0.advertisementPublished(rowCount: count, isPublished: true, at: $1) }
             case .lookUp(let registrants): step { $0.lookUpEnded(registrants, .found, at: $1) }
-            case .watch, .report: break
+            case .watch, .unwatch, .report: break
             }
         }
 

@@ -542,6 +542,26 @@ import WakuCrypto
         #expect(bench.machine.directory.registrants.isEmpty && bench.kept[.registrant(friend.key)] == nil)
     }
 
+    /// The message would query servers about the registrant, and remember the answer.
+    @Test func messageToAForgottenRegistrantIsCancelled() throws {
+        var bench = knowing()
+        let other = Friend()
+        bench.take(bench.machine.discover(other.key, at: bench.now))
+        bench.take(bench.machine.advertised(by: other.key, from: nil, rows: [other.row(at: servers[1])], age: .zero, at: bench.now))
+        _ = bench.publishAll()
+        let message = OutgoingNotification(
+            messageID: messageID, chatID: "chat", kind: .message, recipients: [.init(friend.key), .init(other.key)])
+        bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
+        let sent = bench.publishAll().requests
+        answer(&bench, try #require(sent.first { $0.server == servers[0] }), .wrongToken)
+        bench.take(bench.machine.forget(friend.key, at: bench.now))
+        #expect(outcome(bench) == [.gaveUp(.cancelled)] && bench.machine.notifications.isActive)
+        answer(&bench, try #require(sent.first { $0.server == servers[1] }))
+        #expect(outcome(bench) == [.gaveUp(.cancelled), .notified(by: servers[1])])
+        bench.pass(.seconds(600))
+        #expect(bench.machine.directory.registrants.keys.contains(friend.key) == false)
+    }
+
     @Test func lateQueryAnswerCounts() throws {
         var bench = knowing(1)
         bench.pass(.seconds(24 * 3600))

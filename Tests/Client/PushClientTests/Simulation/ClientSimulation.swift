@@ -365,7 +365,7 @@ struct ClientSimulation {
             }
             turn(client) { $0.lookUpEnded(registrants, .found, at: $1) }
         case .report(let event): note(event, client)
-        case .watch: break
+        case .watch, .unwatch: break
         }
     }
 
@@ -424,7 +424,7 @@ struct ClientSimulation {
             for time in times {
                 queue.add(.requestAnswer(client: client, life: life, ticket: ticket, server: server, response), at: time)
             }
-        case .advertise, .watch, .lookUp, .report: break
+        case .advertise, .watch, .unwatch, .lookUp, .report: break
         }
     }
 

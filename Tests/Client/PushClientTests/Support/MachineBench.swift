@@ -79,7 +79,7 @@ struct MachineBench {
             let count = advertisement.pushNotificationInfo.count
             take(machine.advertisementPublished(rowCount: count, isPublished: isPublished, at: now))
         case .lookUp(let registrants): take(machine.lookUpEnded(registrants, .found, at: now))
-        case .watch, .report: break
+        case .watch, .unwatch, .report: break
         }
     }
 

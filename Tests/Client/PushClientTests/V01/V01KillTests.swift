@@ -80,7 +80,7 @@ import WakuCrypto
             case .advertise(let advertisement):
                 try step { $0.advertisementPublished(rowCount: advertisement.info.count, isPublished: true, at: $1) }
             case .lookUp(let registrants): try step { $0.lookUpEnded(registrants, .found, at: $1) }
-            case .watch, .report: break
+            case .watch, .unwatch, .report: break
             }
         }
 

@@ -76,7 +76,7 @@ struct V01MachineBench {
         case .advertise(let advertisement):
             take(machine.advertisementPublished(rowCount: advertisement.info.count, isPublished: isPublished, at: now))
         case .lookUp(let registrants): take(machine.lookUpEnded(registrants, .found, at: now))
-        case .watch, .report: break
+        case .watch, .unwatch, .report: break
         }
     }
 
