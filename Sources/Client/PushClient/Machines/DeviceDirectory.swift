@@ -108,7 +108,11 @@ extension DeviceDirectory {
         book.queries = [:]
         for registrant in registrants where self.registrants[registrant] != nil {
             book.update(registrant) { record in
-                record.rows.removeAll { $0.withdrawal.map { now.since($0.time) >= Directory.withdrawnLife } ?? false }
+                let advertisedAt = record.advertisedAt?.time
+                record.rows.removeAll { row in
+                    if let withdrawal = row.withdrawal { return now.since(withdrawal.time) >= Directory.withdrawnLife }
+                    return now.since(max(row.learnedAt, advertisedAt ?? row.learnedAt)) >= Directory.unconfirmedLife
+                }
             }
         }
     }

@@ -12,6 +12,8 @@ struct Directory: DeviceDirectory {
     static let pairedLife = Duration.seconds(30 * 24 * 3600)
     /// How long withdrawn rows are kept, as servers to query.
     static let withdrawnLife = Duration.seconds(30 * 24 * 3600)
+    /// How long rows are kept that nothing confirms: of a lost device at a server that is gone. Servers forget devices earlier.
+    static let unconfirmedLife = Duration.seconds(60 * 24 * 3600)
     /// How often servers are queried about unconfirmed devices of a registrant who has other ones, unless one was withdrawn meanwhile.
     static let queryPeriod = Duration.seconds(600)
     /// The maximum number of rows per registrant.

@@ -279,6 +279,16 @@ import WakuCrypto
         #expect(installations(bench).isEmpty)
     }
 
+    /// Every message would wait for a server that is gone.
+    @Test func rowsThatNothingConfirmsAreKept60Days() {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)])
+        bench.restart(after: .seconds(60 * 24 * 3600 - 1))
+        #expect(bench.machine.directory.devices(of: friend.key, at: bench.now).unconfirmed.count == 1)
+        bench.restart(after: .seconds(1))
+        #expect(installations(bench).isEmpty)
+    }
+
     @Test func serversAnswerConfirmsATakenBackDevice() throws {
         var bench = watching()
         hear(&bench, [friend.row(at: server)])

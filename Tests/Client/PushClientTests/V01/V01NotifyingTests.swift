@@ -156,6 +156,15 @@ import WakuCrypto
         #expect(bench.machine.directory.registrants.isEmpty && bench.stored[.registrant(friend.publicKey)] == nil)
     }
 
+    /// A row without a token was never confirmed by its server: its advertisement counts.
+    @Test func rowsThatNothingConfirmsAreKept60Days() throws {
+        var bench = knowing([row(servers[0], token: AccessToken("")), row(servers[1])])
+        try bench.restart(after: .seconds(60 * 24 * 3600 - 1))
+        #expect(bench.machine.directory.rows(of: friend.publicKey).count == 2)
+        try bench.restart(after: .seconds(1))
+        #expect(bench.machine.directory.rows(of: friend.publicKey).isEmpty)
+    }
+
     @Test func serverDoesNotCrowdOutAnother() throws {
         var bench = V01MachineBench()
         bench.register(with: Array(servers.prefix(2)))
