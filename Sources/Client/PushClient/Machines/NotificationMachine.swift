@@ -130,9 +130,9 @@ struct NotificationMachine: Sendable {
             }
         }
         for recipient in message.recipients {
-            let known = record.devices.filter { $0.registrant == recipient.registrant }.map(\.installationID)
+            var known = Set(record.devices.filter { $0.registrant == recipient.registrant }.map(\.installationID))
             let wanted = recipient.installations.filter { !(recipient.registrant == own.0 && $0 == own.1) }
-            for id in wanted where !known.contains(id) {
+            for id in wanted where known.insert(id).inserted {
                 record.devices.append(.init(registrant: recipient.registrant, installationID: id))
             }
             guard recipient.installations.isEmpty, known.isEmpty else { continue }
@@ -163,7 +163,7 @@ struct NotificationMachine: Sendable {
         for id in active.sorted(by: { $0.lexicographicallyPrecedes($1) }) { giveUp(id, .cancelled, for: registrant) }
     }
 
-    private mutating func forgetOldOutcomes(at now: Timestamp) {
+    mutating func forgetOldOutcomes(at now: Timestamp) {
         for (id, record) in messages where record.isFinished && now.since(record.begun) >= Self.outcomeLife {
             messages[id] = nil
             changed.insert(id)

@@ -54,6 +54,15 @@ import WakuCrypto
         #expect(Set(sent.request.requests.map(\.installationID.string)) == ["b", "d", "e", "f"])
     }
 
+    @Test func installationThatIsNamedTwiceIsNotifiedOnce() throws {
+        var bench = knowing(1, ["a", "b"])
+        notify(&bench, ["a", "b", "a"])
+        let sent = try #require(bench.publishAll().requests.first)
+        #expect(sent.request.requests.map(\.installationID.string) == ["a", "b"])
+        answer(&bench, sent)
+        #expect(outcome(bench).count == 2)
+    }
+
     @Test func threeMostRecentlyActiveOtherwise() throws {
         var bench = knowing(1, ["a", "b", "c", "d", "e"])
         for (index, name) in ["d", "a", "e"].enumerated() {
@@ -639,6 +648,16 @@ import WakuCrypto
         bench.take(bench.machine.advertised(by: friend.key, from: nil, rows: [friend.row(at: servers[0])], age: .zero, at: bench.now))
         notify(&bench)
         #expect(bench.publishAll().requests.count == 1)
+    }
+
+    @Test func oldOutcomesAreForgottenAtAStart() throws {
+        var bench = knowing(1)
+        notify(&bench)
+        answer(&bench, try #require(bench.publishAll().requests.first))
+        bench.restart(after: .seconds(24 * 3600 - 1))
+        #expect(bench.kept[.message(messageID)] != nil)
+        bench.restart(after: .seconds(1))
+        #expect(bench.machine.notifications.messages.isEmpty && bench.kept[.message(messageID)] == nil)
     }
 
     @Test func requestInFlightAtAKillGoesToTheSameServerFirst() throws {

@@ -71,6 +71,7 @@ struct V01Machine: PushClientMachine {
             notifications.resume()
         }
         isStarted = true
+        notifications.forgetOldOutcomes(at: now)
         registrations.resume(at: now, jitter: &jitter)
         // If the device was unregistered meanwhile, the last advertisement must be withdrawn.
         let isActive = own.isReceiving && hasSomethingToAdvertise || own.nextAdvertisement != nil
