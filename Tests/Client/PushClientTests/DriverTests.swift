@@ -107,6 +107,22 @@ import WakuCrypto
         }
     }
 
+    /// Servers drop requests for over 1,000 devices.
+    @Test func oneShotRequestsForManyDevicesAreDivided() async throws {
+        let server = network.addServer()
+        let relay = network.relay()
+        let notifications = (0..<250).map { number in
+            PushNotification(
+                accessToken: AccessToken("token"), chatID: StatusHashes.chat("chat"), publicKey: KeyHash(of: server).bytes,
+                installationID: InstallationID("device-\(number)"), message: [], kind: .message, author: [])
+        }
+        try await client(relay: relay).whileRunning { client in
+            let reports = try await client.notify(notifications, messageID: [1], at: server, timeout: .seconds(60))
+            #expect(reports.map(\.installationID) == notifications.map(\.installationID))
+        }
+        #expect(relay.publishedTopics.count == 3)
+    }
+
     @Test func callsEndWhenTheClientDoesNotRunAnyMore() async throws {
         let server = network.addServer()
         let bob = PrivateKey.generate()

@@ -43,14 +43,27 @@ extension StatusPushClient {
         return ReachableDevice(installationID: info.installationID, version: info.version, accessToken: token)
     }
 
-    /// Requests notifications about a message. The same `messageID` notifies a device once, however often it is requested.
+    /// Requests notifications about a message. The same `messageID` notifies a device once, however often it is requested. Many devices are divided
+    /// into several requests.
     ///
+    /// - Parameter timeout: How long to wait for all answers.
     /// - Throws: ``PushClientError``, with `invalid` for an id or content that servers do not accept.
     public func notify(
         _ notifications: [PushNotification], messageID: [UInt8], at server: PublicKey, timeout: Duration = .seconds(3)
     ) async throws(PushClientError) -> [PushNotificationReport] {
         guard (1...OutgoingNotification.messageIDByteLimit).contains(messageID.count) else { throw .unusableMessageID }
         guard !notifications.contains(where: \.isTooLarge) else { throw .tooLong }
+        let end = ContinuousClock.now + timeout
+        var reports: [PushNotificationReport] = []
+        for chunk in notifications.chunks(of: NotificationMachine.requestDeviceLimit) {
+            reports += try await request(Array(chunk), messageID, at: server, timeout: max(end - .now, .zero))
+        }
+        return reports
+    }
+
+    private func request(
+        _ notifications: [PushNotification], _ messageID: [UInt8], at server: PublicKey, timeout: Duration
+    ) async throws(PushClientError) -> [PushNotificationReport] {
         let ephemeral = PrivateKey.generate()
         let request = PushNotificationRequest(requests: notifications, messageID: messageID).encoded()
         let envelope = MetadataEnvelope.encode(.request, payload: request, signedBy: ephemeral)
