@@ -24,8 +24,8 @@ extension ClientMachine {
         let isSame = own.content != nil && !renamesKey && !revokesToken && old.map { profile.isRegisteredAs($0) } ?? false
         if !isSame { own.content = content(for: profile, keepsToken: !revokesToken) }
         isOwnChanged = true
-        if again { for server in servers { registrations.forgetOutcome(at: server.key) } }
         registrations.reconcile(own, at: now)
+        if again { for server in own.servers { registrations.registerAgain(with: server.key, own) } }
         actions.append(.watch([publicKey]))
         return settle(at: now)
     }
@@ -33,7 +33,7 @@ extension ClientMachine {
     /// Registers again with a server that answered that it does not have the registration, unless it refused it.
     mutating func lost(by server: PublicKey, at now: Timestamp) -> ClientOutput {
         if case .refused = registrations.servers[server]?.phase { return ClientOutput() }
-        registrations.forgetOutcome(at: server)
+        registrations.forgetAcceptance(by: server)
         registrations.reconcile(own, at: now)
         return settle(at: now)
     }

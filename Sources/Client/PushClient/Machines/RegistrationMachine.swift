@@ -76,15 +76,15 @@ struct RegistrationMachine: RegistrationStates {
         for key in order { reconcile(key, own) }
     }
 
-    /// Forgets that a server accepted the registration, which it lost or may have lost, that it refused it, or that it failed: the next
-    /// ``reconcile(_:at:)`` registers again.
-    mutating func forgetOutcome(at key: PublicKey) {
-        guard let record = servers[key] else { return }
-        switch record.phase {
-        case .idle, .refused: break
-        case .pending(let attempt) where !attempt.isInFlight && !attempt.isUnregistration: break
-        case .pending, .left: return
-        }
+    /// Registers again with a server that may have lost the registration, refused it, or failed. The former one is still advertised.
+    mutating func registerAgain(with key: PublicKey, _ own: OwnRecord) {
+        guard let record = servers[key], record.isWanted, record.mayBeSentAgain, let content = own.content else { return }
+        register(key, content, own)
+    }
+
+    /// Forgets that a server accepted the registration, which it lost: the next ``reconcile(_:at:)`` registers again.
+    mutating func forgetAcceptance(by key: PublicKey) {
+        guard let record = servers[key], record.mayBeSentAgain else { return }
         update(key) {
             $0.phase = .idle
             $0.accepted = nil

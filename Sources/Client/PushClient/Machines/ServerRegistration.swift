@@ -96,6 +96,15 @@ struct ServerRegistration: RegistrationState {
         }
     }
 
+    /// Whether no registration is in flight, and the device is not to be unregistered.
+    var mayBeSentAgain: Bool {
+        switch phase {
+        case .idle, .refused: true
+        case .pending(let attempt): !attempt.isInFlight && !attempt.isUnregistration
+        case .left: false
+        }
+    }
+
     var isPending: Bool { attempt != nil }
     var isRegistered: Bool { accepted != nil && attempt?.isUnregistration != true }
     var pausedUntil: Timestamp? { if case .paused(let until) = attempt?.state { until.time } else { nil } }

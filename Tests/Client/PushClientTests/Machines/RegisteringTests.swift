@@ -347,6 +347,19 @@ import WakuCrypto
         #expect(bench.machine.registrations.servers[servers[0]]?.status == .registered(version: 2))
     }
 
+    @Test(arguments: [false, true]) func deviceIsAdvertisedWhileItIsRegisteredAgain(isPaused: Bool) throws {
+        var bench = registered()
+        var sent: [SentRegistration] = []
+        for _ in 0..<(isPaused ? 2 : 1) {
+            if let first = sent.last { bench.answer(first, .internalError) }
+            bench.take(bench.machine.register(.phone, with: list(), again: true, at: bench.now))
+            sent = bench.publishAll().registrations
+        }
+        #expect(bench.machine.advertisement(at: bench.now).pushNotificationInfo.map(\.version) == [1])
+        bench.answer(try #require(sent.last))
+        #expect(bench.machine.advertisement(at: bench.now).pushNotificationInfo.map(\.version) == [isPaused ? 3 : 2])
+    }
+
     @Test func relayThatRefusesCostsNoTry() throws {
         var bench = MachineBench()
         bench.take(bench.machine.register(.phone, with: list(), at: bench.now))

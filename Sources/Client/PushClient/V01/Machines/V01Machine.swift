@@ -121,7 +121,7 @@ struct V01Machine: PushClientMachine {
     /// The maximum number of servers per query, since a registrant may advertise many.
     static let queriedServerLimit = 16
 
-    /// Queries the servers that the registrant advertised; if there are none, those that this client registers with, and ``contactServers``.
+    /// Queries the servers that the registrant advertised; if there are none, this client's own servers and ``contactServers``.
     mutating func query(_ registrant: PublicKey, also others: [PublicKey], at now: Timestamp) {
         var servers = Set(others)
         let advertised = directory.rows(of: registrant).map(\.server)
