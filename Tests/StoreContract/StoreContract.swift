@@ -19,7 +19,7 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
     package static var all: [StoreContract] {
         order + combinators + conflicts + conditions + outputs + mutations + pruning + reading + sealing + migrations + moving + webPushKeys
             + deliveries
-            + webPushOrigins
+            + webPushOrigins + v01Records
     }
 
     package func run(on open: @escaping OpenStore) async throws {

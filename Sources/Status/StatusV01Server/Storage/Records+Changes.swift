@@ -12,18 +12,26 @@ extension Records {
             V01Storage.keyHash, V01Storage.version, V01Storage.changedAt, V01Storage.mark, V01Storage.sealed, V01Storage.recordToken,
             V01Storage.unfounded,
         ]))
+    private static let replacedColumns = [
+        V01Storage.version, V01Storage.changedAt, V01Storage.mark, V01Storage.sealed, V01Storage.recordToken, V01Storage.unfounded,
+    ]
+    // A row that the node itself ends, or takes a device from, keeps its version: conditions on the content notice that another node did so.
+    private static let renew = Mutation(
+        V01Storage.record, .update(replacedColumns, where: [.equal(.id), .equal(V01Storage.version), .present(V01Storage.sealed)]))
     private static let replace = Mutation(
-        V01Storage.record,
-        .update(
-            [
-                V01Storage.version, V01Storage.changedAt, V01Storage.mark, V01Storage.sealed, V01Storage.recordToken, V01Storage.unfounded,
-            ], where: [.equal(.id), .equal(V01Storage.version)]))
-    /// Turns a row into a tombstone. An unfounded tombstone stays unfounded.
+        V01Storage.record, .update(replacedColumns, where: [.equal(.id), .equal(V01Storage.version), .absent(V01Storage.sealed)]))
+    /// Sealing the same content again makes other bytes, so this fails after any change of the content.
+    private static let replaceContent = Mutation(
+        V01Storage.record, .update(replacedColumns, where: [.equal(.id), .equal(V01Storage.version), .equal(V01Storage.sealed)]))
+    private static let endedColumns = [
+        V01Storage.version, V01Storage.changedAt, V01Storage.mark, V01Storage.sealed, V01Storage.recordToken,
+    ]
+    /// Turns a registered row into a tombstone.
     private static let end = Mutation(
-        V01Storage.record,
-        .update(
-            [V01Storage.version, V01Storage.changedAt, V01Storage.mark, V01Storage.sealed, V01Storage.recordToken],
-            where: [.equal(.id), .equal(V01Storage.version)]))
+        V01Storage.record, .update(endedColumns, where: [.equal(.id), .equal(V01Storage.version), .present(V01Storage.sealed)]))
+    /// Raises the version of a tombstone. An unfounded tombstone stays unfounded.
+    private static let endAgain = Mutation(
+        V01Storage.record, .update(endedColumns, where: [.equal(.id), .equal(V01Storage.version), .absent(V01Storage.sealed)]))
     private static let insertToken = Mutation(V01Storage.accessToken, .insert([V01Storage.token, V01Storage.keyHash]))
     private static let removeToken = Mutation(V01Storage.accessToken, .delete(where: [.equal(V01Storage.token)]))
     private static let writeDevice = Mutation(
@@ -37,10 +45,12 @@ extension Records {
     /// - Parameters:
     ///   - preferences: the decoded `payload`. Its access token must not belong to another record.
     ///   - payload: the record as received.
-    ///   - row: the current row of the account; nil if there is none.
+    ///   - row: the current row of the account, nil if there is none; the change fails if the row has changed its version, was ended, or is no
+    ///     longer a tombstone.
+    ///   - oldContent: the sealed content of the row, if the new record is made from it: the change fails if it has changed.
     func store(
         _ preferences: V01.Preferences, payload: [UInt8], as keyHash: V01.KeyHash, mark: V01.RegisterMark?, replacing row: Row?,
-        devices: [InstallationID: Int64], at now: Timestamp
+        madeFrom oldContent: [UInt8]? = nil, devices: [InstallationID: Int64], at now: Timestamp
     ) -> [Change] {
         let version = preferences.version
         let token = tokenHash(preferences.accessToken, at: keyHash.server)
@@ -48,7 +58,12 @@ extension Records {
         let values: [Value] = [.integer(Int64(bitPattern: version)), .integer(now.rawValue), Value(mark?.rawValue), content, token, .null]
         var changes: [Change] = []
         if let row {
-            changes.append(Self.replace.change(values + [.integer(row.id), row.storedVersion]))
+            let found = values + [.integer(row.id), row.storedVersion]
+            if let oldContent {
+                changes.append(Self.replaceContent.change(found + [.bytes(oldContent)]))
+            } else {
+                changes.append((row.isRegistered ? Self.renew : Self.replace).change(found))
+            }
         } else {
             changes.append(Self.insert.change([.bytes(keyHash.stored)] + values))
         }
@@ -73,15 +88,15 @@ extension Records {
     }
 
     /// Turns a row into a tombstone: only key hash and version remain. Deletes the devices' pending notifications. A tombstone of an account that
-    /// was never registered is marked as unfounded, and deleted later: see ``unfounded``.
+    /// was never registered is marked as unfounded, and deleted later: see ``unfounded``. Fails if the row has changed its version, or was ended.
     static func end(
         _ keyHash: V01.KeyHash, version: UInt64, mark: V01.RegisterMark?, replacing row: Row?, devices: [InstallationID: Int64],
         wasRegistered: Bool = false, at now: Timestamp
     ) -> [Change] {
         let values: [Value] = [.integer(Int64(bitPattern: version)), .integer(now.rawValue), Value(mark?.rawValue), .null, .null]
         guard let row else { return [insert.change([.bytes(keyHash.stored)] + values + [wasRegistered ? .null : .integer(1)])] }
-        return [end.change(values + [.integer(row.id), row.storedVersion])] + (row.token.map { [removeToken(.bytes($0))] } ?? [])
-            + remove(devices.values)
+        return [(row.isRegistered ? end : endAgain).change(values + [.integer(row.id), row.storedVersion])]
+            + (row.token.map { [removeToken(.bytes($0))] } ?? []) + remove(devices.values)
     }
 
     private static func remove(_ devices: some Sequence<Int64>) -> [Change] {
@@ -101,7 +116,8 @@ extension Records {
             else { return .change([]) }
             let installation = InstallationID(bytes: try found.bytes(1))
             return .read([Self.rowRead(keyHash), Self.devicesRead(keyHash), Self.contentRead(keyHash)]) { rows in
-                guard let row = try Self.row(rows[0]), row.head.version == version, var preferences = try content(rows[2], of: keyHash)
+                guard let row = try Self.row(rows[0]), row.head.version == version, let sealed = try Self.sealedContent(rows[2]),
+                    var preferences = try content(rows[2], of: keyHash)
                 else { return .change([]) }
                 let devices = try Self.devices(rows[1])
                 preferences.devices.removeAll { $0.installationID == installation }
@@ -110,8 +126,8 @@ extension Records {
                 }
                 return .change(
                     store(
-                        preferences, payload: preferences.encoded(), as: keyHash, mark: nil, replacing: row, devices: devices,
-                        at: row.changedAt))
+                        preferences, payload: preferences.encoded(), as: keyHash, mark: nil, replacing: row, madeFrom: sealed,
+                        devices: devices, at: row.changedAt))
             }
         }
     }

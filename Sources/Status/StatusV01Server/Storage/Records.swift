@@ -63,9 +63,12 @@ package struct Records: Sendable {
 
     /// The decrypted content; nil for a tombstone, and if there is no row.
     func content(_ rows: [Storage.Row], of keyHash: V01.KeyHash) throws -> V01.Preferences? {
-        guard let row = rows.first, let sealed = try row.optionalBytes(1) else { return nil }
+        guard let row = rows.first, let sealed = try Self.sealedContent(rows) else { return nil }
         return try parse(try open(sealed, of: keyHash, version: try row.unsigned(0)))
     }
+
+    /// The encrypted content; nil for a tombstone, and if there is no row.
+    static func sealedContent(_ rows: [Storage.Row]) throws -> [UInt8]? { try rows.first?.optionalBytes(1) }
 
     /// The stored record of an account; nil for a tombstone, and if there is no row.
     package func preferences(of keyHash: V01.KeyHash) -> StoreCommand<V01.Preferences?> {
