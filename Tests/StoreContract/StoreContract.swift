@@ -19,7 +19,7 @@ package struct StoreContract: Sendable, CustomTestStringConvertible {
     package static var all: [StoreContract] {
         order + combinators + conflicts + conditions + outputs + mutations + pruning + reading + sealing + migrations + moving + webPushKeys
             + deliveries
-            + webPushOrigins + v01Records
+            + webPushOrigins + v01Records + queryTopics
     }
 
     package func run(on open: @escaping OpenStore) async throws {

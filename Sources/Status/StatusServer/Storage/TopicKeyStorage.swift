@@ -5,7 +5,7 @@ import WakuCrypto
 
 /// Query topics of registrants, and their stored keys.
 struct TopicKeyStorage: Sendable {
-    /// Limit of the registrants of one topic. More are an attack; the rest are ignored.
+    /// Limit of the registrants of one topic. More are an attack: the newest are ignored, so that none of them displaces the attacked registrant.
     private static let candidateLimit = 16
 
     let sealer: Sealer
@@ -14,12 +14,17 @@ struct TopicKeyStorage: Sendable {
         self.sealer = sealer
     }
 
-    private static let findByTopic = Query(
-        StatusStorage.registration, [.column(StatusStorage.keyHash)], where: [.equal(StatusStorage.queryTopic)], isDistinct: true)
-    private static let findByPublishedTopic = Query(
-        StatusStorage.registration, [.column(StatusStorage.keyHash)], where: [.equal(StatusStorage.publishedQueryTopic)], isDistinct: true)
+    private static let findByTopic = oldest(StatusStorage.queryTopic)
+    private static let findByPublishedTopic = oldest(StatusStorage.publishedQueryTopic)
 
-    /// The topic strings of registrants that match this tag.
+    /// The registrants of a topic, by their oldest rows.
+    private static func oldest(_ topic: Column) -> Query {
+        Query(
+            StatusStorage.registration, [.column(StatusStorage.keyHash), .minimum(.id)], where: [.equal(topic)], order: [.output(1)],
+            group: StatusStorage.keyHash)
+    }
+
+    /// The topic strings of the oldest registrants that match this tag.
     static func queryTopics(withTag tag: TopicTag) -> StoreCommand<[String]> {
         let value = Value.integer(Int64(tag.rawValue))
         return .read([findByTopic(value, limit: candidateLimit), findByPublishedTopic(value, limit: candidateLimit)]) { found in
