@@ -225,14 +225,15 @@ public struct RateLimitTable: Sendable {
     ///
     /// - Parameters:
     ///   - installations: number of registered installations of the key.
+    ///   - devices: number of devices that it registers.
     ///   - exhausted: the limit that leaves no room for it, if any.
     ///   - charge: the device token of the registration.
     package mutating func newRegistration(
-        installations: Int, exhausted: Refusal? = nil, by charge: Charge = .unattributed, at now: Timestamp
+        installations: Int, devices: Int = 1, exhausted: Refusal? = nil, by charge: Charge = .unattributed, at now: Timestamp
     ) -> Refusal? {
         if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
         if let exhausted { return exhausted }
-        return take(.newRegistrations, by: charge, at: now)
+        return take(.newRegistrations, by: charge, cost: devices, at: now)
     }
 
     // MARK: Several nodes

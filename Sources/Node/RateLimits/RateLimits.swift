@@ -155,7 +155,7 @@ package final class RateLimits: Sendable {
     ) -> Bool {
         let exhausted = displaced < devices ? exhausted(devices: devices - displaced) : nil
         let isRefused = refuses(for: charge) {
-            $0.newRegistration(installations: installations, exhausted: exhausted, by: charge, at: now)
+            $0.newRegistration(installations: installations, devices: devices, exhausted: exhausted, by: charge, at: now)
         }
         if !isRefused { registrationCount.add(devices - displaced, ordering: .relaxed) }
         return isRefused

@@ -41,7 +41,7 @@ struct V01Handler: WakuHandler {
         switch message.command.command {
         case .register(let claim): return server(of: message).register.change(claim, at: now).map(Outcome.register)
         case .request(let request, let key, let expires):
-            let pending = V01PendingRequest(parts: V01RequestHandler.isLarge(request) ? AwaitedParts() : nil)
+            let pending = V01PendingRequest(isLarge: V01RequestHandler.isLarge(request))
             return server(of: message).request.change(
                 request, after: pending, key: key, expires: expires, times: message.times, at: now
             ).map(Outcome.request)
@@ -54,12 +54,11 @@ struct V01Handler: WakuHandler {
     }
 
     func turns(of message: Decoded<V01AddressedCommand>, at now: Timestamp) -> (charge: Charge, size: Int)? {
-        guard isLarge(message), case .request(let request, _, _) = message.command.command, let first = request.requests.first else {
-            return nil
-        }
+        guard case .request(let request, _, _) = message.command.command, let first = request.requests.first else { return nil }
         // Which registrant an access token belongs to is read with the first part.
         let payer = limits.standings.hasher.payer(.registrant, first.accessToken.bytes)
-        return (Charge(payer, .stranger), min(request.requests.count, LargeRequests.partCount))
+        // So are the devices of the records.
+        return (Charge(payer, .stranger), LargeRequests.partCount)
     }
 
     func change(_ message: Decoded<V01AddressedCommand>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? {

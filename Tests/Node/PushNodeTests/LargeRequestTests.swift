@@ -165,6 +165,41 @@ import WakuCrypto
         }
     }
 
+    @Test(arguments: StoreEngine.allCases) func fewAccountsOfVersion01WithManyDevicesTakeTurns(engine: StoreEngine) async throws {
+        let (folder, identity, location, gorush) = (
+            try TemporaryFolder(), PrivateKey.generate(), try await engine.location(), ScriptedGorush()
+        )
+        let accounts = (0..<4).map { number in
+            V01Account(
+                of: identity.publicKey,
+                devices: (0..<(number == 3 ? 1 : 60)).map { V01Account.device("device \($0)", token: "token \(number) \($0)") })
+        }
+        func request(_ accounts: some Sequence<V01Account>, messageID: [UInt8]) -> WakuMessage {
+            let request = V01.Request(requests: accounts.map { $0.entry() }, message: [1], messageID: messageID, ackKey: randomBytes(32))
+            return V01Account.message(.request, request.encoded(), to: identity.publicKey, signedBy: .generate())
+        }
+        let requests = [request(accounts.prefix(3), messageID: [1]), request([accounts[3]], messageID: [2])]
+        let small = DeliveryID(
+            messageID: [2], registrant: accounts[3].keyHash, installationID: accounts[3].devices[0].installationID)
+        let configure: (inout ServerConfiguration) -> Void = {
+            $0.store = location
+            $0.statusV01 = StatusPushV01.Configuration()
+        }
+        try await withFedNode(identity, folder.path, gorush, configure: configure) { node, relay in
+            await relay.feed(accounts.map { $0.message($0.register(version: 1)) })
+            try await node.wait { relay.published.count == accounts.count }
+            gorush.answer(.failed(retryAfter: nil))
+            await relay.feed(requests)
+            try await node.wait { node.count(.notificationQueued) == 181 }
+            let place = try #require(try Self.waiting(node).firstIndex(of: small))
+            #expect(place <= 120)
+            gorush.answer(.accepted)
+            // Each is notified once, and each request acknowledged once.
+            try await node.wait { relay.published.count == accounts.count + 2 && node.node.isIdle }
+            #expect(gorush.accepted.count == 181 && Set(gorush.accepted.map(\.id)).count == 181)
+        }
+    }
+
     @Test func aRequestThatWasAnsweredWithAnErrorIsNotContinued() async throws {
         let (folder, identity, gorush) = (try TemporaryFolder(), PrivateKey.generate(), ScriptedGorush())
         let faults = StoreFaults(in: folder.path)

@@ -109,14 +109,15 @@ public protocol WakuHandler: Sendable {
     func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Outcome>
     /// Whether this is a request that is too large to be committed at once.
     func isLarge(_ message: Decoded<Command>) -> Bool
-    /// The payer of the turns of a large request, and the largest number of devices in a part; nil for other messages. A payer that is not known yet
-    /// is a stranger.
+    /// The payer of the turns of a request that is committed in parts, and the largest number of devices in a part; nil for other messages. A payer
+    /// that is not known yet is a stranger.
     func turns(of message: Decoded<Command>, at now: Timestamp) -> (charge: Charge, size: Int)?
-    /// The next part of a large request; nil when it is complete.
+    /// The next part of a request that is not complete: a large one, or one that turned out to have more devices than a part may; nil when it is
+    /// complete.
     ///
     /// - Parameter outcome: of the parts before, which are durable.
     func change(_ message: Decoded<Command>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>?
-    /// Called when a part of a large request is durable, and its notifications are queued.
+    /// Called when a part of such a request is durable, and its notifications are queued.
     func committed(_ message: Decoded<Command>, part outcome: Outcome)
     /// The notifications that a command put into the outbox.
     func queued(by outcome: Outcome) -> [QueuedDelivery]

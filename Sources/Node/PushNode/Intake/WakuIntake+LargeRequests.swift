@@ -21,6 +21,27 @@ extension WakuIntake {
         turns.withLock { $0.add(part, size: part.turns.size, by: part.turns.charge) }
     }
 
+    /// Adds the rest of a request of which a first part was committed beside other messages, unless too many wait: then it is answered with an
+    /// error. Returns false if the request is complete, or has failed.
+    func addRest(of message: Message, answer: PendingAnswer, after result: Result<Claimed<Handler.Outcome>, StoreError>) -> Bool {
+        let time = node.now()
+        guard message.kind == .request, let outcome = (try? result.get())?.outcome,
+            let command = handler.change(message, after: outcome, at: time), let turns = handler.turns(of: message, at: time)
+        else { return false }
+        handler.committed(message, part: outcome)
+        // It was admitted as a small one.
+        let isAdmitted = budget.tryAcquire(message.cost, leaving: reserved.fromLargeRequests)
+        budget.release(message.cost)
+        if isAdmitted {
+            add(Part(message: message, answer: answer, turns: turns, command: claimed(command, for: message), isFirst: false))
+        } else {
+            node.counters.add(.shedRequest)
+            node.cluster.finished(message.hash)
+            _ = answer.fail(StoreError(code: .unavailable, message: "too many requests wait"))
+        }
+        return true
+    }
+
     /// Commits the parts whose turn it is, unless others are being committed.
     func commitNextParts() {
         while true {

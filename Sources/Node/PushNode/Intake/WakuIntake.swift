@@ -15,7 +15,8 @@ import WakuCrypto
 /// A message occupies part of the work limit until it is committed. When little is left, large requests are shed first, then queries, then other
 /// requests. Registrations are never shed: `take` waits for them, which is the back-pressure on the relay.
 ///
-/// Messages are committed in the order in which they came in, except for large requests: see ``LargeRequestTurns``.
+/// Messages are committed in the order in which they came in, except for large requests and the rest of requests that turn out to be large: see
+/// ``LargeRequestTurns``.
 final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     typealias Message = Decoded<Handler.Command>
 
@@ -31,7 +32,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
     let node: NodeServices
     let budget: AsyncSemaphore
     /// Units that requests must leave free for registrations, queries for both, and large requests for all of them: these wait for their turns.
-    private let reserved: (fromRequests: Int, fromQueries: Int, fromLargeRequests: Int)
+    let reserved: (fromRequests: Int, fromQueries: Int, fromLargeRequests: Int)
     private let waiting = Mutex(MessagesAwaitingKeys(capacity: IntakeLimits.waiting))
     /// Topics whose waiting messages are being decoded, or wait for keys.
     private let activeTopics = Atomic(0)
@@ -213,7 +214,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         expect(answers, to: messages)
         var whole: [(message: Message, answer: PendingAnswer)] = []
         for (message, answer) in zip(messages, answers) {
-            if let turns = handler.turns(of: message, at: time) {
+            if handler.isLarge(message), let turns = handler.turns(of: message, at: time) {
                 add(Part(message: message, answer: answer, turns: turns, command: command(of: message, at: time), isFirst: true))
             } else {
                 whole.append((message, answer))
@@ -234,10 +235,16 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
             node.counters.add(.notificationQueued, queued.count)
             node.delivery.enqueue(queued)
             Task {
+                var hasMore = false
                 for ((message, answer), result) in zip(zip(messages, answers), results) {
+                    if addRest(of: message, answer: answer, after: result) {
+                        hasMore = true
+                        continue
+                    }
                     finish(message, answer: answer, result: result)
                     budget.release(message.cost)
                 }
+                if hasMore { commitNextParts() }
             }
         }
     }

@@ -27,9 +27,13 @@ struct V01PendingRequest: Sendable {
     var state = State.awaiting([], hasBadToken: false, isRefused: false)
     /// The number of entries, from the first, that are decided.
     var decidedCount = 0
+    /// The number of entries whose records are looked up for the next part.
+    var nextCount = LargeRequests.partCount
+    /// Whether the next part takes turns with those of other requests.
+    var isLarge = false
     /// What these have left for the others.
     var room = V01.RecordRoom()
-    /// nil for a request that is committed at once.
+    /// nil unless a part follows another.
     var parts: AwaitedParts?
     /// The registrants and device tokens of deliveries that this request started.
     var tokens: [DeliveryID: Token] = [:]
@@ -99,21 +103,36 @@ struct V01RequestHandler: Sendable {
             pending.state = state
             pending.room = room ?? former.room
             pending.decidedCount += request.requests.count
+            // Where accounts have many devices, most entries of a part would be looked up in vain.
+            if former.isLarge { pending.nextCount = min(2 * request.requests.count, LargeRequests.partCount) }
+            if !isLast {
+                pending.isLarge = true
+                pending.parts = former.parts ?? AwaitedParts()
+            }
             return Outcome(pending: pending, queued: queued, deliveries: deliveries)
         }
     }
 
     static func isLarge(_ request: V01.Request) -> Bool { request.requests.count > LargeRequests.smallCount }
 
-    /// Decides the next entries of a request, up to ``NodeAPI/LargeRequests/partCount``.
+    /// Decides the next entries of a request, up to ``NodeAPI/LargeRequests/partCount`` and as many devices. The number of devices is known when the
+    /// records are looked up: of a request with few entries, ``NodeAPI/LargeRequests/smallCount`` devices are decided at once, and others in turn.
     func change(
         _ request: V01.Request, after former: V01PendingRequest, key: [UInt8], expires: Timestamp, times: MessageTimes?, at now: Timestamp
     ) -> StoreCommand<Outcome> {
-        let end = min(former.decidedCount + LargeRequests.partCount, request.requests.count)
-        var next = request
-        next.requests = Array(request.requests[former.decidedCount..<end])
-        let part = Part(
-            request: next, former: former, isLast: end == request.requests.count, key: key, expires: expires, times: times, now: now)
+        let entries = request.requests[former.decidedCount...].prefix(former.nextCount)
+        let part = { @Sendable (entries: ArraySlice<V01.PushNotification>) in
+            var next = request
+            next.requests = Array(entries)
+            return Part(
+                request: next, former: former, isLast: entries.endIndex == request.requests.endIndex, key: key, expires: expires,
+                times: times, now: now)
+        }
+        var seen: Set<AccessToken> = []
+        let tokens = entries.map(\.accessToken).filter { seen.insert($0).inserted }
+        let room = Records.SelectionRoom(
+            deviceCount: former.isLarge ? LargeRequests.partCount : LargeRequests.smallCount, hasFirst: former.isLarge,
+            freeByteCount: former.decidedCount == 0 ? ReadingBill.freeByteCount : 0)
         return V01Answers.answer(to: key).then { known in
             if let known {
                 var pending = former
@@ -121,11 +140,11 @@ struct V01RequestHandler: Sendable {
                 return .done(Outcome(pending: pending, queued: []))
             }
             return records.selection(
-                by: Array(Set(part.request.requests.map(\.accessToken))), at: server,
+                by: tokens, at: server, within: room,
                 admits: { [limits] in !limits.refusesReading($2, about: $1, on: &$0, at: now) }
             ).then { selection in
-                guard let selection else { return .done(part.outcome(former.state.adding([], isRefused: true))) }
-                return decide(part, selection: selection)
+                guard let selection else { return .done(part(entries).outcome(former.state.adding([], isRefused: true))) }
+                return decide(part(entries.prefix { !selection.later.contains($0.accessToken) }), selection: selection)
             }
         }
     }

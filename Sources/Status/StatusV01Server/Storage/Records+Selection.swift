@@ -1,3 +1,4 @@
+import NodeAPI
 import RateLimits
 import StatusProtocol
 import StatusRules
@@ -85,6 +86,18 @@ extension Records {
         var devices: [V01.KeyHash: [InstallationID: Int64]] = [:]
         /// The tokens of records that may not be read.
         var refused: Set<AccessToken> = []
+        /// The tokens of records that are left for another selection.
+        var later: Set<AccessToken> = []
+    }
+
+    /// The limits of a selection.
+    struct SelectionRoom: Sendable {
+        /// The maximum number of devices of the records together.
+        var deviceCount = LargeRequests.partCount
+        /// Whether the first record is selected with any number of devices.
+        var hasFirst = true
+        /// The size in bytes that is not charged, if it is more than that of small records.
+        var freeByteCount = ReadingBill.freeByteCount
     }
 
     private struct Owner: Sendable {
@@ -93,28 +106,34 @@ extension Records {
         var byteCount = 0
     }
 
-    /// The selection of these tokens at one identity of the node; nil if it exceeds the byte limit of a request.
+    /// The selection of these tokens at one identity of the node, from the first as far as there is room; nil if it exceeds the byte limit of a
+    /// request.
     ///
     /// - Parameter admits: whether the record of an account may be read, by its size in bytes. The bill is that of the tokens together.
     func selection(
-        by tokens: [AccessToken], at server: ServerMark?,
+        by tokens: [AccessToken], at server: ServerMark?, within room: SelectionRoom = SelectionRoom(),
         admits: @escaping @Sendable (inout ReadingBill, V01.KeyHash, _ byteCount: Int) -> Bool = { _, _, _ in true }
     ) -> StoreCommand<Selection?> {
         .read(tokens.map { ownerRead($0, at: server) }) { rows in
             let owners = try zip(tokens, rows).compactMap { token, rows in
                 try Self.owner(rows).map { Owner(token: token, keyHash: $0) }
             }
-            return read(owners, admits: admits)
+            return read(owners, within: room, admits: admits)
         }
     }
 
     private func read(
-        _ owners: [Owner], admits: @escaping @Sendable (inout ReadingBill, V01.KeyHash, Int) -> Bool
+        _ owners: [Owner], within room: SelectionRoom, admits: @escaping @Sendable (inout ReadingBill, V01.KeyHash, Int) -> Bool
     ) -> StoreCommand<Selection?> {
         .read(owners.flatMap { [Self.findSmallContent(.bytes($0.keyHash.stored)), Self.devicesRead($0.keyHash)] }) { rows in
-            var (selection, large, byteCount) = (Selection(), [Owner](), 0)
+            var (selection, large, byteCount, deviceCount) = (Selection(), [Owner](), 0, 0)
             for (index, var owner) in owners.enumerated() {
                 let (content, devices) = (rows[2 * index], rows[2 * index + 1])
+                deviceCount += devices.count
+                guard deviceCount <= room.deviceCount || room.hasFirst && index == 0 else {
+                    selection.later = Set(owners[index...].map(\.token))
+                    break
+                }
                 owner.byteCount = Int(try content.first?.optionalInteger(2) ?? 0)
                 byteCount += owner.byteCount
                 if owner.byteCount > 0 { selection.devices[owner.keyHash] = try Self.devices(devices) }
@@ -123,7 +142,8 @@ extension Records {
             guard byteCount <= Self.byteLimit else { return .done(nil) }
             // The free size goes to the smallest first.
             large.sort { $0.byteCount < $1.byteCount }
-            var bill = ReadingBill(.decision, free: max(ReadingBill.freeByteCount, owners.count * Self.smallByteCount))
+            let count = owners.count - selection.later.count
+            var bill = ReadingBill(.decision, free: max(room.freeByteCount, count * Self.smallByteCount))
             _ = bill.charged(byteCount - large.reduce(0) { $0 + $1.byteCount })
             let admitted = large.filter { admits(&bill, $0.keyHash, $0.byteCount) }
             selection.refused = Set(large.map(\.token)).subtracting(admitted.map(\.token))

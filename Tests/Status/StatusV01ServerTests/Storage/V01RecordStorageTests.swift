@@ -106,6 +106,17 @@ struct V01RecordStorageTests {
         #expect(try fixture.devices(of: growing).count == 3)
     }
 
+    @Test func eachNewDeviceOfARecordCountsTowardsTheRateOfNewRegistrations() async throws {
+        var few = Limits.none
+        try few.set("new-registrations=3/h")
+        let limits = V01Limits(few)
+        let other = V01Account(of: account.server, devices: account.devices)
+        let third = V01Account(of: account.server)
+        #expect(try await fixture.take(account.register(version: 1), of: account, limits: limits) == nil)
+        #expect(try await fixture.take(other.register(version: 1), of: other, limits: limits) == .internalError)
+        #expect(try await fixture.take(third.register(version: 1), of: third, limits: limits) == nil)
+    }
+
     @Test func theStoredRegisterAgainChangesNothing() async throws {
         let (first, second) = (account.register(version: 1), account.register(version: 2))
         for register in [first, first, second, second] { #expect(try await fixture.take(register, of: account) == nil) }
