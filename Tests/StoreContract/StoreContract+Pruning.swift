@@ -7,8 +7,11 @@ extension StoreContract {
     private static let now: Int64 = 1_700_000_000_000_000_000
     private static let day: Int64 = 24 * 3_600_000_000_000
 
-    private static func prune(_ store: any Store, before cutoff: Int64, at now: Int64 = now, keeping limit: Int = .max) async throws {
-        try await store.prune(rows, before: Timestamp(rawValue: cutoff), at: Timestamp(rawValue: now), keeping: limit)
+    private static func prune(
+        _ store: any Store, before cutoff: Int64, at now: Int64 = now, keeping limit: Int = .max, since fresh: Int64 = .max
+    ) async throws {
+        try await store.prune(
+            rows, before: Timestamp(rawValue: cutoff), at: Timestamp(rawValue: now), keeping: limit, since: Timestamp(rawValue: fresh))
     }
 
     private static func items(_ times: [Int64]) -> [Sample.Item] {
@@ -26,10 +29,15 @@ extension StoreContract {
                 #expect(try Self.times(in: store) == times)
                 try await prune(store, before: 25, keeping: 100)
                 #expect(try Self.times(in: store) == [30, 15, 40, 50])
-                try await prune(store, before: 25, keeping: 2)
+                // Rows since a time are kept, however many.
+                try await prune(store, before: 25, keeping: 2, since: 30)
+                #expect(try Self.times(in: store) == [30, 15, 40, 50])
+                try await prune(store, before: 25, keeping: 1, since: 40)
                 #expect(try Self.times(in: store) == [40, 50])
                 try await prune(store, before: 0)
                 #expect(try Self.times(in: store) == [40, 50])
+                try await prune(store, before: 0, keeping: 1)
+                #expect(try Self.times(in: store) == [50])
                 try await prune(store, before: .max)
                 #expect(try Self.times(in: store) == [])
                 try await prune(store, before: .max)

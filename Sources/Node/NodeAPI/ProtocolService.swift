@@ -95,14 +95,17 @@ public struct DeliveryMemory: Sendable {
 public struct Retention: Sendable {
     /// Deliveries and answers before this time are deleted.
     package let cutoff: Timestamp
-    /// Maximum number of rows of each kind.
+    /// Maximum number of rows of each kind from before ``fresh``.
     package let rowLimit: Int
+    /// Rows since this time are kept, however many: a message from then may come again.
+    package let fresh: Timestamp
     /// The current time, for tables with their own retention.
     package let now: Timestamp
 
-    package init(cutoff: Timestamp, rowLimit: Int, now: Timestamp) {
+    package init(cutoff: Timestamp, rowLimit: Int, fresh: Timestamp = Timestamp(rawValue: .max), now: Timestamp) {
         self.cutoff = cutoff
         self.rowLimit = rowLimit
+        self.fresh = fresh
         self.now = now
     }
 
@@ -110,7 +113,7 @@ public struct Retention: Sendable {
     package func covering(_ memories: [DeliveryMemory]) -> Retention {
         Retention(
             cutoff: memories.map { now - $0.duration }.reduce(cutoff, min), rowLimit: memories.map(\.rowLimit).reduce(rowLimit, max),
-            now: now)
+            fresh: fresh, now: now)
     }
 }
 

@@ -322,7 +322,7 @@ final class SessionService: RateLimitedService {
             if Task.isCancelled { return }
             try await node.store.prune(
                 Subscriptions.seenRows, before: now - max(SubscriptionRetention.deliveries, configuration.ageLimit), at: now,
-                keeping: SubscriptionRetention.deliveryLimit)
+                keeping: SubscriptionRetention.deliveryLimit, since: retention.fresh)
         } catch {
             node.logger.error("failed to remove expired subscriptions", metadata: ["reason": "\(error.message)"])
         }

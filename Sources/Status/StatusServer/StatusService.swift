@@ -130,7 +130,8 @@ struct StatusService: RateLimitedService {
 
     func prune(_ retention: Retention) async {
         do throws(StoreError) {
-            try await node.store.prune(AnswerStorage.rows, before: retention.cutoff, at: retention.now, keeping: retention.rowLimit)
+            try await node.store.prune(
+                AnswerStorage.rows, before: retention.cutoff, at: retention.now, keeping: retention.rowLimit, since: retention.fresh)
             try await node.store.commitInChunks { Registrations.unfounded.forget(at: retention.now, limit: $0) }
             if Task.isCancelled { return }
             let kept = limits.limiter.limits.registrationCount ?? Self.neverAskedLimit

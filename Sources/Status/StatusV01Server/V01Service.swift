@@ -68,7 +68,8 @@ struct V01Service: RateLimitedService {
 
     func prune(_ retention: Retention) async {
         do throws(StoreError) {
-            try await node.store.prune(V01Answers.rows, before: retention.cutoff, at: retention.now, keeping: retention.rowLimit)
+            try await node.store.prune(
+                V01Answers.rows, before: retention.cutoff, at: retention.now, keeping: retention.rowLimit, since: retention.fresh)
             try await node.store.commitInChunks { Records.unfounded.forget(at: retention.now, limit: $0) }
         } catch {
             node.logger.error("failed to prune old acknowledgements", metadata: ["reason": "\(error.message)"])

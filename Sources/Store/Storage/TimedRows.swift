@@ -1,6 +1,6 @@
 package import Core
 
-/// A table whose rows are added, and pruned, in order of time: see ``Store/prune(_:before:at:keeping:)``.
+/// A table whose rows are added, and pruned, in order of time: see ``Store/prune(_:before:at:keeping:since:)``.
 package struct TimedRows: Sendable {
     /// A row whose time is this far in the future was added while a clock was ahead.
     private static let farAhead = Duration.seconds(24 * 3600)
@@ -24,7 +24,7 @@ package struct TimedRows: Sendable {
 
     /// The id of the last row to delete; nil if all are to be kept.
     fileprivate func end(
-        in store: any Store, before cutoff: Timestamp, at now: Timestamp, keeping limit: Int
+        in store: any Store, before cutoff: Timestamp, at now: Timestamp, keeping limit: Int, since fresh: Timestamp
     ) throws(StoreError) -> Int64? {
         guard let last = try store.read(.find(last()) { .done(try $0.first?.optionalInteger(0)) }) else { return nil }
         // A damaged row can have any id, and any value as its time.
@@ -33,7 +33,7 @@ package struct TimedRows: Sendable {
         var end: Int64?
         try store.scan(oldest(limit: Self.pruneLimit)) { row in
             let (id, time) = (try row.integer(0), Timestamp(rawValue: (try? row.integer(1)) ?? .max))
-            guard time < cutoff || (isLimited && id <= beyond) else { return time > now + Self.farAhead }
+            guard time < cutoff || (isLimited && id <= beyond && time < fresh) else { return time > now + Self.farAhead }
             end = id
             return true
         }
@@ -52,17 +52,18 @@ package struct TimedRows: Sendable {
 }
 
 extension Store {
-    /// Deletes the rows before the first one that was added at `cutoff` or later, and the oldest rows beyond `limit`, in chunks as
-    /// ``commitInChunks(atMost:_:)`` does. One call deletes at most a million: call it again after a while.
+    /// Deletes the rows before the first one that was added at `cutoff` or later, and the oldest rows beyond `limit` that were added before `fresh`,
+    /// in chunks as ``commitInChunks(atMost:_:)`` does. One call deletes at most a million: call it again after a while.
     ///
     /// If the clock was set back, some rows older than `cutoff` may remain. Rows that were added while it was ahead stay until rows after them are
     /// deleted.
     package func prune(
-        _ rows: TimedRows, before cutoff: Timestamp, at now: Timestamp, keeping limit: Int
+        _ rows: TimedRows, before cutoff: Timestamp, at now: Timestamp, keeping limit: Int,
+        since fresh: Timestamp = Timestamp(rawValue: .max)
     ) async throws(StoreError) {
         if Task.isCancelled { return }
         let found = try await onReader { store throws(StoreError) in
-            try rows.end(in: store, before: cutoff, at: now, keeping: limit)
+            try rows.end(in: store, before: cutoff, at: now, keeping: limit, since: fresh)
         }
         guard let end = found else { return }
         // Continues after the last chunk: PostgreSQL would read all deleted rows again.

@@ -19,6 +19,8 @@ struct MaintenanceTests {
         /// Of `recount`, before the first call of `prune`.
         let minutes = Atomic(0)
         let isPruning = Atomic(false)
+        /// Of the last call of `prune`.
+        let retention = Mutex<Retention?>(nil)
         let hasExpired = Atomic(false)
     }
 
@@ -36,6 +38,7 @@ struct MaintenanceTests {
         func recount() async { if !calls.isPruning.load(ordering: .relaxed) { calls.minutes.add(1, ordering: .relaxed) } }
 
         func prune(_ retention: Retention) async {
+            calls.retention.withLock { $0 = retention }
             calls.isPruning.store(true, ordering: .relaxed)
             while (try? await Task.sleep(for: .seconds(3600))) != nil {}
         }
@@ -49,6 +52,7 @@ struct MaintenanceTests {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var configuration = NodeConfiguration(identity: .generate(), dataPath: folder.path)
         configuration.maintenanceInterval = .milliseconds(1)
+        configuration.maximumRequestAge = .seconds(300)
         let node = try NodeService(
             configuration, protocols: [PruningProtocol(calls: calls)], gorush: [GorushEndpoint(ScriptedGorush())], logger: quiet
         ) { _ in relay }
@@ -56,6 +60,9 @@ struct MaintenanceTests {
         async let run: Void = services.run()
         try await node.wait { calls.isPruning.load(ordering: .relaxed) }
         #expect(calls.minutes.load(ordering: .relaxed) == 10)
+        let last = calls.retention.withLock { $0 }
+        let retention = try #require(last)
+        #expect(retention.now.since(retention.fresh) == .seconds(300))
         await services.triggerGracefulShutdown()
         try await run
         let hasExpired = calls.hasExpired.load(ordering: .relaxed)

@@ -340,11 +340,12 @@ public enum DeliveryStorage {
 
     private static let acceptedRows = TimedRows(accepted, by: at)
 
-    /// Deletes accepted deliveries from before `cutoff`, and the oldest beyond `limit`; and old doubts.
+    /// Deletes accepted deliveries from before `cutoff`, and the oldest beyond `limit` from before `fresh`; and old doubts.
     package static func prune(
-        _ store: any Store, before cutoff: Timestamp, at now: Timestamp, keeping limit: Int
+        _ store: any Store, before cutoff: Timestamp, at now: Timestamp, keeping limit: Int,
+        since fresh: Timestamp = Timestamp(rawValue: .max)
     ) async throws(StoreError) {
-        try await store.prune(acceptedRows, before: cutoff, at: now, keeping: limit)
+        try await store.prune(acceptedRows, before: cutoff, at: now, keeping: limit, since: fresh)
         try await store.commit(.change([removeOldDoubts(.integer((cutoff - doubtMemory).rawValue))]))
     }
 }

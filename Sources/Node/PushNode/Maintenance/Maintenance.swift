@@ -144,7 +144,8 @@ struct Maintenance: Sendable {
     private func remove(before cutoff: Timestamp, expires: Bool) async {
         // A step of the clock must not end registrations either.
         let steadyNow = cutoff + base.configuration.retention
-        await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, now: steadyNow))
+        let fresh = steadyNow - base.configuration.maximumRequestAge
+        await prune(Retention(cutoff: cutoff, rowLimit: Self.retainedRowLimit, fresh: fresh, now: steadyNow))
         guard expires else { return }
         for service in services where !Task.isCancelled { await service.expire(at: steadyNow) }
     }
@@ -190,7 +191,8 @@ struct Maintenance: Sendable {
     private func prune(_ retention: Retention) async {
         let accepted = retention.covering(services.compactMap(\.deliveryMemory))
         do throws(StoreError) {
-            try await DeliveryStorage.prune(store, before: accepted.cutoff, at: accepted.now, keeping: accepted.rowLimit)
+            try await DeliveryStorage.prune(
+                store, before: accepted.cutoff, at: accepted.now, keeping: accepted.rowLimit, since: accepted.fresh)
         } catch {
             base.logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
         }

@@ -154,6 +154,9 @@ struct OutboxTests {
         }
         try await DeliveryStorage.prune(store, before: Timestamp(rawValue: 3), at: Timestamp(rawValue: 100), keeping: 100)
         #expect(try known() == Array(3..<10))
+        try await DeliveryStorage.prune(
+            store, before: Timestamp(rawValue: 0), at: Timestamp(rawValue: 100), keeping: 2, since: Timestamp(rawValue: 5))
+        #expect(try known() == Array(5..<10))
         try await DeliveryStorage.prune(store, before: Timestamp(rawValue: 0), at: Timestamp(rawValue: 100), keeping: 2)
         #expect(try known() == [8, 9])
         try await DeliveryStorage.prune(store, before: Timestamp(rawValue: 100), at: Timestamp(rawValue: 100), keeping: 100)
