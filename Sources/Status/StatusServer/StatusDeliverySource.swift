@@ -28,9 +28,9 @@ package struct StatusDeliverySource: DeliverySource {
     package func address(of device: Row) throws -> DeviceAddress {
         let version = try device.unsigned(1)
         let key = try RegistrationKey(device, at: 2)
-        guard let address = DeviceAddress(try registrations.open(try device.bytes(4), of: key, version: version)) else {
-            throw UnexpectedValue()
-        }
+        guard let registration = try registrations.open(try device.bytes(4), of: key, version: version),
+            let address = DeviceAddress(registration)
+        else { throw UnexpectedValue() }
         return address
     }
 

@@ -63,7 +63,7 @@ struct StatusService: RateLimitedService {
         let marked = Set(keys.map(\.publicKey) + marks.known).compactMap(marks.mark)
         figures = ThrottledReading { try await store.fetch(Registrations.figures(by: marked)) }
 
-        let registrations = Registrations(store.sealer)
+        let registrations = Registrations(store.sealer, errors: node.errors)
         let versions = RecentVersions()
         clients = keys.map { _ in RecentClients() }
         let servers = zip(keys, clients).map { [asked] key, clients in

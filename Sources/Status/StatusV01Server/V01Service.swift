@@ -33,7 +33,7 @@ struct V01Service: RateLimitedService {
         if limits.limiter.countsRegistrations { limits.limiter.counted(registrations: try store.read(Records.deviceCount())) }
         figures = ThrottledReading { try await store.fetch(Records.figures()) }
 
-        let records = Records(store.sealer)
+        let records = Records(store.sealer, errors: node.errors)
         let ages = RequestRules(maximumAge: configuration.requestAgeLimit)
         let keys = [identity] + configuration.otherIdentities
         let marks = ServerMarks(known: try store.read(StoreIdentities.all()), identity: identity.publicKey)

@@ -144,7 +144,8 @@ extension Decoder {
                 var reader = try RegistrationsFileReader(path, identity: identity)
                 while let entry = try reader.next() {
                     // Into a store without rows.
-                    var (command, none) = (entry.merge(sealer), Steps([]))
+                    guard var command = entry.merge?(sealer) else { continue }
+                    var none = Steps([])
                     while case .read(let reads, let next) = command { command = try next(reads.map { rows(for: $0, &none) }) }
                     if case .apply(let changes, let outcome) = command { _ = outcome(changes.filter(\.mutation.isInsert).map { _ in 1 }) }
                 }

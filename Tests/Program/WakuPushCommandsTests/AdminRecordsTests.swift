@@ -10,6 +10,8 @@ import TestSupport
 import Testing
 import WakuCrypto
 
+@testable import WakuPushCommands
+
 /// Records of version 0.1 in a data folder as a daemon leaves it: Bob has two devices, Dave had one.
 @Suite("admin records", .timeLimit(.minutes(5)))
 struct AdminRecordsTests {
@@ -110,6 +112,29 @@ struct AdminRecordsTests {
         try store.close()
         let some = fixture.folder.path + "/some"
         #expect(try await fixture.admin("registrations", "export", some, "--platform", "apn", identified: true).output.hasPrefix("3 "))
+    }
+
+    /// An earlier release stored them as received.
+    @Test func registrationsThatCannotBeParsedAreLeftOutOfAnImport() async throws {
+        let file = fixture.folder.path + "/registrations"
+        var writer = try RegistrationsFileWriter(file, identity: fixture.server.key)
+        let refused = Data([0x0A])
+        let record = RegistrationsFile.Line.Record(
+            keyHash: Data(fixture.bob.keyHash.bytes), installation: Data("a".utf8), version: 1, changedAt: 1, registration: refused,
+            neverAsked: nil, neverRegistered: nil)
+        func line(_ account: V01Account, _ preferences: Data) -> RegistrationsFile.Line {
+            RegistrationsFile.Line(
+                v01: RegistrationsFile.Line.V01Record(
+                    keyHash: Data(account.keyHash.bytes), version: 3, changedAt: 1, preferences: preferences, neverRegistered: nil))
+        }
+        for line in [
+            RegistrationsFile.Line(record: record), line(dave, refused), line(bob, Data(bob.preferences(version: 3).encoded())),
+        ] { #expect(writer.add { line }) }
+        try writer.finish()
+        let other = fixture.folder.path + "/other"
+        let imported = try await run(["admin", "registrations", "import", file, "--data", other, "--identity", fixture.server.path])
+        #expect(imported.status == 0, "\(imported.errors)")
+        #expect(imported.output.contains("1 imported, 0 kept") && imported.output.contains("2 left out: registrations of an earlier"))
     }
 
     @Test func statistics() async throws {

@@ -155,8 +155,9 @@ extension RegistrationTable: OperatedRegistrations {
             let found = try Self.shown(row)
             guard let bytes = try row.optionalBytes(Self.shownCount) else { return try visit(OpenedRegistration(found, content: nil)) }
             let content = try sealer.open(bytes, in: table, boundTo: [.bytes(found.owner)])
-            let stored = try JSONDecoder().decode(StoredDevice<Device>.self, from: Data(content))
-            let address = stored.device.address(version: found.version, end: Timestamp(rawValue: stored.end))
+            // An earlier release of the protocol may have stored content that this one can't decode.
+            let stored = try? JSONDecoder().decode(StoredDevice<Device>.self, from: Data(content))
+            let address = stored.map { $0.device.address(version: found.version, end: Timestamp(rawValue: $0.end)) }
             return try visit(OpenedRegistration(found, content: content, address: address))
         }
     }

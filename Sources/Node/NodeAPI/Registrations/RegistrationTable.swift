@@ -204,11 +204,18 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
             }
             let source = deliverySource(node.store.sealer)
             return StoreCommand.each(
-                try devices.map { row in
-                    node.enqueueOnce(
+                try devices.compactMap { row -> StoreCommand<QueuedDelivery?>? in
+                    let (address, content): (DeviceAddress, any NotificationContent)
+                    do {
+                        (address, content) = (try source.address(of: row), try source.content(of: payload, to: row))
+                    } catch let error as DecodingError {
+                        // Of an earlier release of the protocol: its owner counts as not registered.
+                        node.errors.log("failed to parse a stored registration", reason: "\(type(of: error))")
+                        return nil
+                    }
+                    return node.enqueueOnce(
                         DeliveryID(hashing: hash.bytes, try row.bytes(2)), for: DeviceID(number, row: try row.integer(0)),
-                        at: try source.address(of: row), try source.content(of: payload, to: row), payload: payload,
-                        expires: now + lifetime, now: now, times: times)
+                        at: address, content, payload: payload, expires: now + lifetime, now: now, times: times)
                 }
             ).map { $0.compactMap(\.self) }
         }

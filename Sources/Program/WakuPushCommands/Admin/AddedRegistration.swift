@@ -111,7 +111,7 @@ extension ProtocolLines {
                     changedAt: Timestamp(rawValue: added.changedAt), end: Timestamp(rawValue: added.end), platform: nil,
                     isUsed: added.isUsed)
                 let copy = OpenedRegistration(row, content: added.content.map { Array($0) })
-                guard registrations.isValid(copy) else { return nil }
+                guard registrations.isValid(copy) else { return .unparsable }
                 return RegistrationsFile.Entry(byteCount: copy.content?.count ?? 0) { registrations.merge(copy, by: $0) }
             })
     }

@@ -84,6 +84,9 @@ extension Admin.Registrations {
                     "\(counts.leftOut) left out: names of Session subscriptions that ended or came from a clock ahead. One of the two "
                         + "databases was moved to this identity, so its names differ.")
             }
+            if counts.unparsable > 0 {
+                Output.line("\(counts.unparsable) left out: registrations of an earlier release that this one refuses as malformed.")
+            }
         }
     }
 }

@@ -68,8 +68,9 @@ extension Admin.Registrations {
             let token = try SecretInput.token(path)
             var found: [RegistrationRow] = []
             try StatusServer.Registrations(store.sealer).forEachRecord(filter.filter, in: store) { record in
-                guard let bytes = record.registration else { return true }
-                let registration = try PushNotificationRegistration(parsing: bytes)
+                guard let bytes = record.registration, let registration = try? PushNotificationRegistration(parsing: bytes) else {
+                    return true
+                }
                 if registration.deviceToken == token {
                     let summary = RegistrationSummary(
                         key: record.key, version: record.version, changedAt: record.changedAt, platform: registration.platform)

@@ -22,6 +22,8 @@ final class ImportTarget {
         var kept = 0
         /// The number of entries with hashes under the look-up key of another database, which would never be found.
         var leftOut = 0
+        /// The number of registrations that this release can't parse.
+        var unparsable = 0
     }
 
     let store: any Store
@@ -55,7 +57,11 @@ final class ImportTarget {
             counts.leftOut += 1
             return
         }
-        batch.append(entry.merge(store.sealer))
+        guard let merge = entry.merge else {
+            counts.unparsable += 1
+            return
+        }
+        batch.append(merge(store.sealer))
         batchByteCount += entry.byteCount
         if batch.count >= batchLimit || batchByteCount >= Self.byteLimit { try await commit() }
     }

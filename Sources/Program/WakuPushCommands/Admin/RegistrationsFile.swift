@@ -42,7 +42,11 @@ enum RegistrationsFile {
         let byteCount: Int
         /// `Sealer.lookUpKeyMark` of the databases in which its hashes are found; nil: of any.
         var lookUpKey: Int64?
-        let merge: @Sendable (Sealer) -> StoreCommand<Bool>
+        /// nil for a registration that this release can't parse.
+        let merge: (@Sendable (Sealer) -> StoreCommand<Bool>)?
+
+        /// A registration that was stored as received, by a release whose parser accepted it.
+        static let unparsable = Entry(byteCount: 0, merge: nil)
     }
 
     /// Far longer than the encoding of a registration of 2 MiB.

@@ -54,6 +54,7 @@ extension ProtocolLines {
         },
         entry: { line, owner in
             guard let record = line.record, let keyHash = KeyHash(bytes: Array(record.keyHash)) else { return nil }
+            if let bytes = record.registration, (try? PushNotificationRegistration(parsing: Array(bytes))) == nil { return .unparsable }
             let found = RegistrationRecord(
                 key: RegistrationKey(keyHash: keyHash, installationID: InstallationID(bytes: Array(record.installation))),
                 version: record.version, changedAt: Timestamp(rawValue: record.changedAt),

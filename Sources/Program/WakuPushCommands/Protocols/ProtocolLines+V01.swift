@@ -43,6 +43,7 @@ extension ProtocolLines {
         },
         entry: { line, owner in
             guard let record = line.v01, let keyHash = V01.KeyHash(bytes: Array(record.keyHash)) else { return nil }
+            if let bytes = record.preferences, (try? V01.Preferences(parsing: Array(bytes))) == nil { return .unparsable }
             let export = RecordExport(
                 keyHash: keyHash, version: record.version, changedAt: Timestamp(rawValue: record.changedAt),
                 preferences: record.preferences.map { Array($0) }, neverRegistered: record.neverRegistered == true)

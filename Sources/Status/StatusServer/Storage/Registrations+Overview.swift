@@ -132,7 +132,8 @@ extension Registrations {
         }
     }
 
-    /// Stores a record if it is newer than the stored row of its installation. Returns whether it was.
+    /// Stores a record if it is newer than the stored row of its installation. Returns whether it was stored. A registration that can't be parsed is
+    /// not.
     package func merge(_ record: RegistrationRecord) -> StoreCommand<Bool> {
         Self.head(of: record.key).then { head in
             if let head, head.version >= record.version { return .done(false) }
@@ -142,7 +143,7 @@ extension Registrations {
                     isNeverAsked: record.isNeverAsked, at: record.changedAt
                 ).map { true }
             }
-            guard let registration = try? PushNotificationRegistration(parsing: bytes) else { throw UnexpectedValue() }
+            guard let registration = parse(bytes) else { return .done(false) }
             let wasAsked = !record.isNeverAsked
             return .change(
                 store(

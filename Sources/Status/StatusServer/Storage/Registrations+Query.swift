@@ -105,11 +105,12 @@ extension Registrations {
             let contents = Dictionary(try rows.map { (try $0.integer(0), try $0.bytes(1)) }) { first, _ in first }
             var found = found
             for installation in chunk {
-                guard let sealed = contents[installation.id] else { continue }
+                guard let sealed = contents[installation.id],
+                    let registration = try open(sealed, of: installation.key, version: installation.version)
+                else { continue }
                 found.append(
                     StoredRegistration(
-                        key: installation.key, registration: try open(sealed, of: installation.key, version: installation.version),
-                        storedAt: Timestamp(rawValue: installation.changedAt)))
+                        key: installation.key, registration: registration, storedAt: Timestamp(rawValue: installation.changedAt)))
             }
             return read(rest, found: found)
         }

@@ -1,5 +1,6 @@
 import Delivery
 package import Core
+package import NodeMetrics
 package import StatusProtocol
 import StatusRules
 package import Storage
@@ -9,9 +10,12 @@ import WakuCrypto
 /// Reads and changes stored registrations.
 package struct Registrations: Sendable {
     let sealer: Sealer
+    /// Reports registrations that can't be parsed; nil: nothing is reported.
+    private let errors: RepeatedErrors?
 
-    package init(_ sealer: Sealer) {
+    package init(_ sealer: Sealer, errors: RepeatedErrors? = nil) {
         self.sealer = sealer
+        self.errors = errors
     }
 
     static func device(_ row: Int64) -> DeviceID { DeviceID(StatusStorage.protocolNumber, row: row) }
@@ -91,12 +95,14 @@ package struct Registrations: Sendable {
     /// The size of the sealed content in bytes; 0 for a tombstone, and if there is no row.
     static func storedByteCount(_ rows: [Row]) throws -> Int { Int(try rows.first?.optionalInteger(5) ?? 0) }
 
+    /// The content of a row; nil if there is none. A registration that can't be parsed counts as a tombstone.
     func content(_ rows: [Row], of key: RegistrationKey) throws -> (device: Int64, state: StoredState, isNeverAsked: Bool)? {
         guard let row = rows.first else { return nil }
         let (version, isNeverAsked) = (try row.unsigned(1), !row.isNull(4))
-        guard let sealed = try row.optionalBytes(3) else { return (try row.integer(0), .tombstone(version: version), isNeverAsked) }
-        let stored = StoredRegistration(
-            key: key, registration: try open(sealed, of: key, version: version), storedAt: Timestamp(rawValue: try row.integer(2)))
+        guard let registration = try row.optionalBytes(3).flatMap({ try open($0, of: key, version: version) }) else {
+            return (try row.integer(0), .tombstone(version: version), isNeverAsked)
+        }
+        let stored = StoredRegistration(key: key, registration: registration, storedAt: Timestamp(rawValue: try row.integer(2)))
         return (try row.integer(0), .registered(stored), isNeverAsked)
     }
 
@@ -111,12 +117,18 @@ package struct Registrations: Sendable {
         [.bytes(key.keyHash.bytes), .integer(Int64(bitPattern: version)), .bytes(key.storedInstallation)]
     }
 
-    func open(_ sealed: [UInt8], of key: RegistrationKey, version: UInt64) throws -> PushNotificationRegistration {
-        do {
-            return try PushNotificationRegistration(
-                parsing: try sealer.open(sealed, in: StatusStorage.registration, boundTo: Self.binding(key, version)))
-        } catch is ProtobufError {
-            throw UnexpectedValue()
+    /// nil if the parser refuses the registration. Registrations are stored as received, so an earlier release may have stored one that this release
+    /// refuses: its installation counts as not registered, and the database as whole.
+    func open(_ sealed: [UInt8], of key: RegistrationKey, version: UInt64) throws -> PushNotificationRegistration? {
+        parse(try sealer.open(sealed, in: StatusStorage.registration, boundTo: Self.binding(key, version)))
+    }
+
+    func parse(_ bytes: [UInt8]) -> PushNotificationRegistration? {
+        do throws(ProtobufError) {
+            return try PushNotificationRegistration(parsing: bytes)
+        } catch {
+            errors?.log("failed to parse a stored registration", reason: "\(error)")
+            return nil
         }
     }
 

@@ -115,14 +115,10 @@ extension Records {
     }
 
     /// Stores a record if it is newer than the stored row of its account, unless its access token belongs to another record now. Returns whether
-    /// it was stored.
+    /// it was stored. A record that can't be parsed is not.
     package func merge(_ record: RecordExport) -> StoreCommand<Bool> {
-        let preferences: V01.Preferences?
-        do {
-            preferences = try record.preferences.map(parse)
-        } catch {
-            return .read([]) { _ in throw UnexpectedValue() }
-        }
+        let preferences = record.preferences.flatMap(parse)
+        guard record.preferences == nil || preferences != nil else { return .done(false) }
         let keyHash = record.keyHash
         return .read(
             [Self.rowRead(keyHash), Self.devicesRead(keyHash)] + (preferences.map { [ownerRead($0.accessToken, at: keyHash.server)] } ?? [])

@@ -1,5 +1,6 @@
 import Delivery
 import Core
+package import NodeMetrics
 package import StatusProtocol
 package import StatusRules
 package import Storage
@@ -7,9 +8,12 @@ package import Storage
 /// Reads and changes stored records.
 package struct Records: Sendable {
     let sealer: Sealer
+    /// Reports records that can't be parsed; nil: nothing is reported.
+    private let errors: RepeatedErrors?
 
-    package init(_ sealer: Sealer) {
+    package init(_ sealer: Sealer, errors: RepeatedErrors? = nil) {
         self.sealer = sealer
+        self.errors = errors
     }
 
     static func device(_ row: Int64) -> DeviceID { DeviceID(V01Storage.protocolNumber, row: row) }
@@ -61,16 +65,16 @@ package struct Records: Sendable {
         return read
     }
 
-    /// The decrypted content; nil for a tombstone, and if there is no row.
+    /// The decrypted content; nil for a tombstone, if there is no row, and if it can't be parsed.
     func content(_ rows: [Storage.Row], of keyHash: V01.KeyHash) throws -> V01.Preferences? {
         guard let row = rows.first, let sealed = try Self.sealedContent(rows) else { return nil }
-        return try parse(try open(sealed, of: keyHash, version: try row.unsigned(0)))
+        return parse(try open(sealed, of: keyHash, version: try row.unsigned(0)))
     }
 
     /// The encrypted content; nil for a tombstone, and if there is no row.
     static func sealedContent(_ rows: [Storage.Row]) throws -> [UInt8]? { try rows.first?.optionalBytes(1) }
 
-    /// The stored record of an account; nil for a tombstone, and if there is no row.
+    /// The stored record of an account; nil for a tombstone, if there is no row, and if it can't be parsed.
     package func preferences(of keyHash: V01.KeyHash) -> StoreCommand<V01.Preferences?> {
         .find(Self.contentRead(keyHash)) { .done(try content($0, of: keyHash)) }
     }
@@ -90,11 +94,14 @@ package struct Records: Sendable {
         try sealer.open(sealed, in: V01Storage.record, boundTo: Self.binding(keyHash, version))
     }
 
-    func parse(_ payload: [UInt8]) throws -> V01.Preferences {
-        do {
+    /// nil if the parser refuses the record. Records are stored as received, so an earlier release may have stored one that this release refuses:
+    /// its account counts as not registered, and the database as whole.
+    func parse(_ payload: [UInt8]) -> V01.Preferences? {
+        do throws(ProtobufError) {
             return try V01.Preferences(parsing: payload)
         } catch {
-            throw UnexpectedValue()
+            errors?.log("failed to parse a stored record", reason: "\(error)")
+            return nil
         }
     }
 

@@ -364,6 +364,30 @@ struct TopicPushTests {
         }
     }
 
+    @Test("A stored device that can't be decoded is not notified, and does not hold up the others", arguments: StoreEngine.allCases)
+    func undecodable(engine: StoreEngine) async throws {
+        let other = PrivateKey.generate()
+        try await withStore(engine) { stored in
+            let (store, devices) = (stored.store, stored.devices)
+            for key in [owner, other] { #expect(try await stored.register(1, by: key) == .stored) }
+            let row = Value.bytes(owner.publicKey.compressed)
+            let sealed = store.sealer.seal(Array("{}".utf8), in: devices.table, boundTo: [row])
+            let alter = Mutation(devices.table, .updateAny([devices.sealed], where: [.equal(devices.owner)]))
+            try await store.commit(.change([alter(sealed, row)]))
+            let node = BareNode(store, of: .other, metrics: [])
+            let queued = try await store.commit(
+                devices.notify(
+                    [owner, other].map(\.publicKey.compressed), of: MessageHash(bytes: [1]), at: .now(), times: nil, by: node.services))
+            #expect(queued.count == 1)
+            var tokens: [DeviceToken?] = []
+            try devices.forEach(OwnerFilter(), in: store) { opened in
+                tokens.append(opened.address?.gorushDevice?.token)
+                return true
+            }
+            #expect(tokens == [nil, DeviceToken("token")])
+        }
+    }
+
     @Test("Messages on learned topics that were missed while the node did not run are looked up in the store")
     func caughtUp() async throws {
         let fixture = try NodeFixture(network: LoopbackNetwork())

@@ -1,6 +1,7 @@
 import Foundation
 import GRDB
 import Core
+import NodeMetrics
 import RateLimits
 import StatusProtocol
 import StatusRules
@@ -38,6 +39,25 @@ struct RegistrationStorageTests {
         #expect(try store.state(of: key) == .registered(expected))
         try store.close()
         #expect(try fixture.reopened().state(of: key) == .registered(expected))
+    }
+
+    @Test("A stored registration that the parser refuses counts as unregistered, and is logged once")
+    func unparsable() async throws {
+        let (log, registrant) = (RecordedLog(), PrivateKey.generate())
+        let registrations = Registrations(store.sealer, errors: RepeatedErrors(log.logger))
+        let (key, other) = (StatusStoreFixture.key(of: registrant), StatusStoreFixture.key("other", of: registrant))
+        let bytes: [UInt8] = [0x0A]
+        #expect(throws: ProtobufError.self) { try PushNotificationRegistration(parsing: bytes) }
+        try await store.commit(
+            registrations.store(StatusStoreFixture.registration(key), bytes: bytes, as: key, at: Timestamp(rawValue: 1)))
+        try await store.register(other)
+        #expect(try store.read(registrations.state(of: key)) == .tombstone(version: 1))
+        #expect(try store.read(registrations.registrations(of: [key.keyHash])).map(\.key) == [other])
+        let record = RegistrationRecord(key: key, version: 9, changedAt: Timestamp(rawValue: 2), registration: bytes)
+        #expect(try await store.commit(registrations.merge(record)) == false)
+        #expect(log.messages == ["failed to parse a stored registration"])
+        try await store.register(key, version: 2)
+        #expect(try store.state(of: key)?.registration?.version == 2)
     }
 
     @Test("A device that is not notified by Web Push belongs to no push service")

@@ -2,6 +2,7 @@ import NodeAPI
 import Delivery
 import Foundation
 import Core
+import NodeMetrics
 import RateLimits
 import StatusProtocol
 import StatusRules
@@ -30,6 +31,36 @@ struct V01RecordStorageTests {
         #expect(try fixture.selected(by: account.accessToken) == account.keyHash)
         let store = try fixture.reopened()
         #expect(try store.read(Records(store.sealer).preferences(of: account.keyHash)) == account.preferences(version: 3))
+    }
+
+    /// A record that an earlier release stored, in which the filters of a device occur twice, made the database count as damaged.
+    @Test func aStoredRecordThatTheParserRefusesCountsAsNoRecord() async throws {
+        let filters: [UInt8] = [4 << 3 | 2, 2, 2 << 3 | 2, 0]
+        let payload = account.preferences(version: 1).encoded() + [1 << 3 | 2, UInt8(2 * filters.count)] + filters + filters
+        #expect(throws: ProtobufError.tooMany) { try V01.Preferences(parsing: payload) }
+        let (log, store, now) = (RecordedLog(), fixture.store, Timestamp(rawValue: 1))
+        let records = Records(store.sealer, errors: RepeatedErrors(log.logger))
+        try await store.commit(
+            StoreCommand.change(
+                records.store(
+                    account.preferences(version: 1), payload: payload, as: account.keyHash, mark: nil, replacing: nil, devices: [:],
+                    at: now)))
+        let other = V01Account(of: account.server)
+        try await fixture.take(other.register(version: 1), of: other)
+        #expect(try store.read(records.preferences(of: account.keyHash)) == nil)
+        #expect(try store.read(records.records(of: [account.keyHash, other.keyHash])).map(\.registrant) == [other.keyHash])
+        let selection = try store.read(records.selection(by: [account.accessToken, other.accessToken], at: nil))
+        #expect(selection?.records.keys.map(\.revealed) == [other.accessToken.revealed])
+        let device = try #require(try fixture.devices(of: account)[InstallationID("a")])
+        try await store.commit(records.endDevice(device, version: 1, at: now))
+        let export = RecordExport(keyHash: account.keyHash, version: 9, changedAt: now, preferences: payload)
+        #expect(try await store.commit(records.merge(export)) == false)
+        // Once, without its content.
+        #expect(log.messages == ["failed to parse a stored record"])
+        #expect(log.lines.first?.contains("reason=tooMany") == true)
+        #expect(try await fixture.take(account.register(version: 1), of: account) == .versionMismatch)
+        #expect(try await fixture.take(account.register(version: 2), of: account) == nil)
+        #expect(try fixture.preferences(of: account) == account.preferences(version: 2))
     }
 
     @Test func anAccessTokenSelectsOneRecordAndIsCompared() async throws {
