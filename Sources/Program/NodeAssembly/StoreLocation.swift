@@ -20,7 +20,7 @@ package enum StoreLocation: Hashable, Sendable {
         in folder: String, storageKey: SymmetricKey, parts: [StorePart], isShared: Bool = false
     ) throws(StoreError) -> any Store {
         let store = try openForTransfer(in: folder, storageKey: storageKey, parts: parts, isShared: isShared)
-        if let obstacle = try store.read(StoreTransfer.obstacle()) { throw StoreError(code: .unsuitable, message: obstacle) }
+        try StoreTransfer.requireNoObstacle(in: store)
         return store
     }
 

@@ -73,6 +73,11 @@ package struct StoreTransfer {
         }
     }
 
+    /// - Throws: `unsuitable` if no daemon may use the store, for commands that would change it.
+    package static func requireNoObstacle(in store: any Store) throws(StoreError) {
+        if let obstacle = try store.read(obstacle()) { throw StoreError(code: .unsuitable, message: obstacle) }
+    }
+
     /// The mark in a store that takes part in a move.
     private enum Mark: Hashable {
         case unfinished(id: [UInt8])

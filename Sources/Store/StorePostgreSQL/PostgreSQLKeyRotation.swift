@@ -15,7 +15,7 @@ package enum PostgreSQLKeyRotation {
     ///   - address: a database that no exclusive store uses.
     ///   - parts: all parts that have tables in the database.
     ///   - move: the other identity to which the database is moved; from then on its storage key opens the database. nil: it stays.
-    /// - Throws: `StoreError`; `damaged` when a row can't be opened, and then nothing is changed.
+    /// - Throws: `StoreError`; `damaged` when a row can't be opened, `unsuitable` when the store was moved away; then nothing is changed.
     /// - Returns: the number of re-encrypted rows.
     @discardableResult
     package static func run(
@@ -24,6 +24,7 @@ package enum PostgreSQLKeyRotation {
         let store = try PostgreSQLStore(address, storageKey: storageKey, parts: parts, access: .exclusive)
         do {
             try store.requireNothingAdded()
+            try StoreTransfer.requireNoObstacle(in: store)
             let count = try store.queue.runAndWait { writer in
                 let connection = try writer.connected()
                 return try connection.withoutTimeLimit { try rotate(store, on: connection, storageKey, move) }

@@ -22,7 +22,7 @@ package enum StorageKeyRotation {
     ///   - folder: locked by the caller.
     ///   - parts: all parts that have tables in the database.
     ///   - move: the other identity to which the database is moved; from then on its storage key opens the database. nil: it stays.
-    /// - Throws: `StoreError`; `damaged` when a row can't be opened, and then nothing is changed.
+    /// - Throws: `StoreError`; `damaged` when a row can't be opened, `unsuitable` when the store was moved away; then nothing is changed.
     /// - Returns: the number of re-encrypted rows.
     @discardableResult
     package static func run(
@@ -31,6 +31,7 @@ package enum StorageKeyRotation {
         let store = try SQLiteStore(folder: folder.path, storageKey: storageKey, parts: parts)
         do {
             try store.requireNothingAdded()
+            try StoreTransfer.requireNoObstacle(in: store)
             let count = try store.pool.writeWithoutTransaction { db in
                 // Overwrites replaced contents, including the salt.
                 try db.execute(sql: "PRAGMA secure_delete = ON")

@@ -146,12 +146,19 @@ struct AdminMigrateTests {
             let changed = try await run(["admin"] + arguments + ["--data", fixture.data])
             #expect(changed.status == 65 && changed.errors.contains("this store was moved to"), "\(arguments) \(changed.errors)")
         }
+        let reencrypted = try await fixture.admin("rotate-storage-key", identified: true)
+        #expect(reencrypted.status == 65, "\(reencrypted.output)")
+        #expect(reencrypted.failure?.hasPrefix("this store was moved to PostgreSQL (database ") == true, "\(reencrypted.errors)")
         let backup = fixture.folder.path + "/backup"
         let backedUp = try await fixture.admin("backup", backup)
         #expect(backedUp.status == 0 && backedUp.failure?.contains("this store was moved to") == true, "\(backedUp.errors)")
         let restored = try await run(
             "admin", "restore", backup, "--data", fixture.folder.path + "/restored", "--identity", fixture.server.path)
         #expect(restored.status == 0 && restored.failure?.contains("this store was moved to") == true, "\(restored.errors)")
+        #expect(!restored.errors.contains("was replaced"))
+        let replaced = try await fixture.admin("restore", backup, identified: true)
+        #expect(replaced.status == 0, "\(replaced.errors)")
+        #expect(replaced.errors.contains("the database that was replaced was not the one in use: this store was moved to"))
 
         // Back into the same folder, whose rows it replaces.
         let back = try await migrate(to: fixture.data, from: database)
@@ -179,6 +186,9 @@ struct AdminMigrateTests {
             fixture.server.path,
         ])
         #expect(refused.failure?.hasPrefix("a move into this store was interrupted") == true, "\(refused.errors)")
+        let reencrypted = try await fixture.admin("rotate-storage-key", "--store", database, identified: true)
+        #expect(reencrypted.status == 65, "\(reencrypted.output)")
+        #expect(reencrypted.failure?.hasPrefix("a move into this store was interrupted") == true, "\(reencrypted.errors)")
 
         let moved = try await migrate(to: database)
         #expect(moved.status == 0, "\(moved.errors)")

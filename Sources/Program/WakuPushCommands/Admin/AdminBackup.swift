@@ -75,17 +75,23 @@ extension Admin {
             let identity = try admin.requiredIdentity("it is needed to verify that every row can be decrypted")
             let locked = try DataFolder(locking: folder, excludesCommands: true)
             defer { locked.unlock() }
+            let moved = obstacle(of: try? NodeAssembly.existingStore(in: folder, of: nil))
             let inspection = try await audited(.restore) {
                 try StoreBackup.restore(file, into: locked, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts)
             }
             // A backup of an older version is brought up to date at the daemon's start.
-            let restored = try? NodeAssembly.existingStore(in: folder, of: identity)
-            if let obstacle = try restored?.read(StoreTransfer.obstacle()) {
+            if let obstacle = obstacle(of: try? NodeAssembly.existingStore(in: folder, of: identity)) {
                 CommandFailure.report("warning: serve refuses it: \(obstacle)")
             }
-            try restored?.close()
+            if let moved { CommandFailure.report("warning: the database that was replaced was not the one in use: \(moved)") }
             if !admin.json { Output.line("restored from \(file)") }
             try inspection.print(asJSON: admin.json)
+        }
+
+        /// Closes the store.
+        private func obstacle(of store: (any Store)?) -> String? {
+            defer { try? store?.close() }
+            return try? store?.read(StoreTransfer.obstacle())
         }
     }
 
