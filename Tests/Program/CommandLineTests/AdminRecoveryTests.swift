@@ -139,6 +139,30 @@ struct AdminRecoveryTests {
         #expect(kills >= killLimit)
     }
 
+    /// SQLite would write a copy of the database to TMPDIR, /var/tmp or /tmp.
+    @Test func aRotationNeedsSpaceInTheDataFolderOnly() async throws {
+        let (folder, temporary) = (try TemporaryFolder(), try TemporaryFolder())
+        let server = try KeyFile(in: folder, "id.key")
+        let data = folder.path + "/data"
+        let lock = try DataFolder(locking: data)
+        let store = try NodeAssembly.store(in: data, of: server.key)
+        // More than SQLite holds in memory.
+        for number in 0..<16 {
+            try await store.commit(StoreCommand.change([Properties.set("filler \(number)", to: [UInt8](repeating: 1, count: 1 << 20))]))
+        }
+        try store.close()
+        lock.unlock()
+        // A file that was created and removed changes the time of its folder.
+        let former = Date(timeIntervalSince1970: 1_000_000_000)
+        try FileManager.default.setAttributes([.modificationDate: former], ofItemAtPath: temporary.path)
+        // A command that ran in the process of the tests has set SQLITE_TMPDIR for its own folder.
+        let rotated = try ChildProcess(
+            ["admin", "rotate-storage-key", "--data", data, "--identity", server.path], environment: ["TMPDIR": temporary.path],
+            shell: #"unset SQLITE_TMPDIR; exec "$0" "$@""#)
+        #expect(await rotated.status == 0, "\(rotated.errors)")
+        #expect(try FileManager.default.attributesOfItem(atPath: temporary.path)[.modificationDate] as? Date == former)
+    }
+
     /// The daemon has stopped, while an import beside it waits for the rest of its file.
     @Test func nothingReplacesTheDatabaseDuringAnImport() async throws {
         let node = try OperatedNode()

@@ -143,8 +143,8 @@ extension Admin {
             discussion: """
                 The storage key is derived from the node's key and a random salt; only the salt changes, so the node's public key stays the \
                 same. An attacker who has the old storage key can't decrypt the new database, but one who has the node's key still can, \
-                and existing backups are not changed. Needs free disk space of twice the database's size. With PostgreSQL, its write-ahead log and \
-                the archive of it are not changed either.
+                and existing backups are not changed. Needs free disk space of twice the database's size, in the data folder. With PostgreSQL, its \
+                write-ahead log and the archive of it are not changed either.
 
                 With --from the database is moved from that identity to the one of --identity, which then opens it and must be the first \
                 --identity of serve. Registrations stay with the identity to which clients sent them: serve both. If it is interrupted and then fails \
@@ -163,6 +163,8 @@ extension Admin {
         func execute() async throws {
             let identity = try admin.requiredIdentity("the storage key is derived from the node's key")
             let location = try await self.location()
+            // SQLite would write a copy of the database to /var/tmp or /tmp, which may be much smaller. It reads this when it first opens one.
+            if location == .dataFolder { setenv("SQLITE_TMPDIR", folder, 0) }
             guard try location != .dataFolder || DatabaseFile.exists(at: DataFolder.databasePath(in: folder)) else {
                 throw CommandFailure(.data, "there is no database in \(folder): has the daemon run with this data folder?")
             }
