@@ -28,6 +28,8 @@ package struct SealedRows: Sendable {
     // MARK: Re-encrypting
 
     private static let pageSize = 500
+    /// A page ends with the row that reaches this size: it is in memory in several copies until it is written.
+    private static let pageByteCount = 8 << 20
 
     /// Encrypts all rows with another key, in pages ordered by id, so that rows are not read while they are changed.
     ///
@@ -41,20 +43,27 @@ package struct SealedRows: Sendable {
     package func reseal(
         from old: Sealer, to new: Sealer, reading read: (Read) throws -> [Row], changing change: ([Change]) throws -> Void
     ) throws -> Int {
-        let page = Query(table, [column] + boundColumns + [.id], where: [.atLeast(.id), .present(column)], order: [.ascending(.id)])
+        let sizes = Query(
+            table, [.column(.id), .byteCount(column)], where: [.atLeast(.id), .present(column)], order: [.ascending(.id)])
+        let page = Query(table, [column] + boundColumns + [.id], where: [.idAmong])
         let replacement = Mutation(table, .update([column], where: [.equal(.id)]))
         var (next, count) = (Int64.min, 0)
         while true {
-            let rows = try read(page(.integer(next), limit: Self.pageSize))
-            try change(
-                rows.map { row in
-                    let id = try row.integer(boundColumns.count + 1)
-                    next = id == .max ? id : id + 1
-                    let bound = Array(row.values.dropFirst().prefix(boundColumns.count))
-                    return replacement(new.seal(try open(row, by: old), in: table, boundTo: bound), .integer(id))
-                })
-            count += rows.count
-            if rows.count < Self.pageSize || next == .max { return count }
+            var (ids, byteCount): ([Int64], Int64) = ([], 0)
+            for row in try read(sizes(.integer(next), limit: Self.pageSize)) where byteCount < Self.pageByteCount {
+                ids.append(try row.integer(0))
+                byteCount += try row.integer(1)
+            }
+            guard let last = ids.last else { return count }
+            let changes = try read(page(ids: ids)).map { row in
+                let bound = Array(row.values.dropFirst().prefix(boundColumns.count))
+                let sealed = new.seal(try open(row, by: old), in: table, boundTo: bound)
+                return replacement(sealed, .integer(try row.integer(boundColumns.count + 1)))
+            }
+            try change(changes)
+            count += changes.count
+            guard last < .max else { return count }
+            next = last + 1
         }
     }
 }

@@ -221,22 +221,38 @@ struct VisitFailure: Error {
     let error: any Error
 }
 
-extension PostgreSQLConnection {
-    /// The number of rows that a scan fetches at first, and after a page of ``pageByteCount``; otherwise it doubles up to ``largestPage``. So few large
-    /// rows are in memory at once.
-    private static let firstPage = 16
-    private static let largestPage = 512
-    private static let pageByteCount = 1 << 20
+/// The number of rows that a scan fetches at once, so that few large rows are in memory: it doubles after small pages.
+struct ScanPage {
+    private static let first = 16
+    private static let largest = 512
+    /// Of rows with encrypted content, each of which may have 2 MiB: small rows do not tell how large the next ones are.
+    private static let largestOfContents = 32
+    private static let smallByteCount = 1 << 20
 
+    private let limit: Int
+    private(set) var rowCount = Self.first
+
+    init(of query: Query) {
+        let hasContents = query.table.sealed.map { query.outputs.contains(.column($0.column)) } ?? false
+        limit = hasContents ? Self.largestOfContents : Self.largest
+    }
+
+    /// - Parameter byteCount: the size of the last page.
+    mutating func fetched(_ byteCount: Int) {
+        rowCount = byteCount < Self.smallByteCount ? min(rowCount * 2, limit) : Self.first
+    }
+}
+
+extension PostgreSQLConnection {
     /// Scans inside an open transaction.
     fileprivate func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws {
         let query = try read.statement()
         var declaration = Statement("DECLARE rows NO SCROLL CURSOR FOR " + query.sql, isPrepared: false)
         (declaration.kinds, declaration.arguments) = (query.kinds, query.arguments)
         _ = try run(declaration)
-        var page = Self.firstPage
+        var page = ScanPage(of: read.query)
         while true {
-            let rows = try run(Statement("FETCH FORWARD \(page) FROM rows", isPrepared: false)).rows
+            let rows = try run(Statement("FETCH FORWARD \(page.rowCount) FROM rows", isPrepared: false)).rows
             var byteCount = 0
             for row in rows {
                 for case .bytes(let bytes) in row.values { byteCount += bytes.count }
@@ -246,8 +262,8 @@ extension PostgreSQLConnection {
                     throw VisitFailure(error: error)
                 }
             }
-            if rows.count < page { return }
-            page = byteCount < Self.pageByteCount ? min(page * 2, Self.largestPage) : Self.firstPage
+            if rows.count < page.rowCount { return }
+            page.fetched(byteCount)
         }
     }
 }

@@ -45,6 +45,25 @@ struct StorageKeyRotationTests {
         return false
     }
 
+    @Test func fewLargeRowsAreInMemoryAtOnce() async throws {
+        let fixture = try StoreFixture()
+        let (store, sealer, content) = (fixture.store, fixture.store.sealer, [UInt8](repeating: 1, count: 2 << 20))
+        for number in 0..<12 { try await store.commit(Records.put("record-\(number)", content: content, sealer)) }
+        try await store.commit(Records.put("record-12", content: nil, sealer))
+        let rows = try #require(SealedRows(Records.table))
+        var (largest, changed) = (0, 0)
+        let count = try rows.reseal(from: sealer, to: sealer) { read in
+            let found = try store.read(StoreCommand.find(read) { .done($0) })
+            let byteCount = found.lazy.flatMap(\.values).reduce(0) { if case .bytes(let bytes) = $1 { $0 + bytes.count } else { $0 } }
+            largest = max(largest, byteCount)
+            return found
+        } changing: { changes in
+            changed += changes.count
+        }
+        #expect(count == 12 && changed == 12)
+        #expect(largest < 11 << 20)
+    }
+
     @Test func allRowsAreResealedAndNothingElseChanges() async throws {
         let (fixture, names) = try await filled()
         let folder = try DataFolder(locking: fixture.folder.path)
