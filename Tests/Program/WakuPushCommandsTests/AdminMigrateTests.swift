@@ -171,6 +171,22 @@ struct AdminMigrateTests {
         #expect(try await fixture.admin("check", identified: true).status == 0)
     }
 
+    /// Nodes that share a database have the marks of posted notifications in a table of their own.
+    @Test func marksOfSeveralNodesAreMoved() async throws {
+        #expect(try await migrate(to: database).status == 0)
+        let address = try PostgreSQLAddress(database)
+        let cluster = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
+        try cluster.prepare(notices: [])
+        cluster.close()
+        let mark = "INSERT INTO cluster_mark (row_id, node, epoch, marked_at) SELECT id, 1, 1, to_timestamp(1700000000) FROM outbox"
+        _ = try PostgreSQLConnection.open(address, name: "test").run(Statement(mark, isPrepared: false))
+        let back = try await migrate(to: fixture.data, from: database)
+        #expect(back.status == 0, "\(back.errors)")
+        let store = try open(.dataFolder)
+        #expect(try contents(store)["outbox"]?.map { $0.contains(.integer(1_700_000_000_000_000_000)) } == [true])
+        try store.close()
+    }
+
     @Test func anInterruptedMoveContinues() async throws {
         let source = try open(.dataFolder)
         let expected = try contents(source)

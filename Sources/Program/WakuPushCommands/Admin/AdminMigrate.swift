@@ -114,6 +114,10 @@ extension Admin {
             defer { try? from.close() }
             let into = try target.location.openForTransfer(in: target.folder, storageKey: key, parts: NodeAssembly.parts)
             defer { try? into.close() }
+            if case .postgreSQL(let address) = source.location {
+                // The marks of posted notifications are moved with the outbox.
+                try ClusterDatabase.leaveCluster(at: address, outbox: ClusterNode.outbox)
+            }
             let progress = ProgressBar()
             let transfer = StoreTransfer(from: from, to: into, named: target.description) { done in
                 progress.show("\(done.rows) of \(done.total) rows", Double(done.rows) / Double(max(done.total, 1)))
