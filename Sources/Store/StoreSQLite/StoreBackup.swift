@@ -30,9 +30,9 @@ package enum StoreBackup {
     }
 
     /// Replaces the folder's database by a backup, after reading the whole backup. The previous database is kept beside it as
-    /// `waku-push.sqlite.replaced`.
+    /// `waku-push.sqlite.replaced`, unless it is the same backup: a restore that is repeated keeps the database before the first.
     ///
-    /// A killed process leaves either the old database or the new one.
+    /// A killed process leaves either the old database or the new one, and in the latter case the old one as `.replaced`.
     ///
     /// - Parameters:
     ///   - backup: a file that ``write(_:to:storageKey:)`` made, or a copy of a stopped daemon's database.
@@ -89,17 +89,49 @@ package enum StoreBackup {
     ) throws(StoreError) {
         let (replaced, kept) = (path + ".replaced", path + ".replaced.new")
         try keep(path, as: kept, link)
+        // Only now, so that a failure leaves the file of an earlier restore; and before the database is replaced, so that it has a name at any time.
+        if access(kept, F_OK) == 0, !hasSamePages(path, as: candidate) {
+            if !isSameFile(kept, replaced) { unlink(replaced + "-wal") }
+            for suffix in ["", "-wal"] where access(kept + suffix, F_OK) == 0 {
+                guard rename(kept + suffix, replaced + suffix) == 0 else {
+                    throw StoreError(code: .cannotCreate, message: "\(replaced + suffix) \(DiskSpace.creationFailure(errno))")
+                }
+            }
+        }
+        // Nothing is renamed to another name of the same file, as after a restore that was killed here.
+        for suffix in ["", "-wal"] { unlink(kept + suffix) }
         // A log must not be applied to another database.
         for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
         guard rename(candidate, path) == 0 else {
             throw StoreError(code: .cannotCreate, message: "\(path) can't be replaced: give this user access to the folder")
         }
-        // Only now, so that a failure leaves the file of an earlier restore.
-        if access(kept, F_OK) == 0 {
-            unlink(replaced + "-wal")
-            for suffix in ["", "-wal"] { rename(kept + suffix, replaced + suffix) }
-        }
         UnfinishedFile.syncFolder(of: path)
+    }
+
+    private static func isSameFile(_ path: String, _ other: String) -> Bool {
+        var (one, two) = (stat(), stat())
+        return stat(path, &one) == 0 && stat(other, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino
+    }
+
+    /// Whether two databases without logs differ in nothing but their headers, which change when a database is opened.
+    private static func hasSamePages(_ path: String, as other: String) -> Bool {
+        let headerByteCount: UInt64 = 100
+        guard access(path + "-wal", F_OK) != 0, let (one, two) = try? (reading(path), reading(other)),
+            let size = try? one.seekToEnd(), size > headerByteCount, (try? two.seekToEnd()) == size
+        else { return false }
+        do {
+            for file in [one, two] { try file.seek(toOffset: headerByteCount) }
+            while let pages = try one.read(upToCount: 1 << 20), !pages.isEmpty {
+                guard try two.read(upToCount: 1 << 20) == pages else { return false }
+            }
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    private static func reading(_ path: String) throws -> FileHandle {
+        try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
     }
 
     /// Gives a database that exists a second name.
