@@ -326,6 +326,24 @@ struct SubscriptionStorageTests {
         }
     }
 
+    @Test(arguments: SecondReportTests.Engine.allCases)
+    func importedSubscriptionsStayDelivered(engine: SecondReportTests.Engine) async throws {
+        let target = try SessionStoreFixture(at: try await engine.location())
+        let other = SessionDevice()
+        try await fixture.subscribe(account, device)
+        try await fixture.subscribe(account, other)
+        let first = try #require(try fixture.rows(of: account).first)
+        #expect(!first.wasDelivered)
+        try await fixture.store.commit(.change([Subscriptions.noteDelivered(first.row, at: .now())]))
+        for summary in try fixture.rows(of: account) {
+            let merged = target.subscriptions.merge(
+                try fixture.subscriptions.open(summary), summary.service, wasDelivered: summary.wasDelivered, at: .now)
+            #expect(try await target.store.commit(merged))
+        }
+        #expect(try target.rows(of: account).map(\.wasDelivered) == [true, false])
+        try target.store.close()
+    }
+
     @Test func exportedSubscriptionsAreImportedUnlessNewerOnesAreThere() async throws {
         let folder = try TemporaryFolder()
         let target = try NodeAssembly.store(in: folder.path, of: fixture.identity)

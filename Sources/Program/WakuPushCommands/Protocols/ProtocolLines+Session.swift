@@ -11,6 +11,8 @@ extension RegistrationsFile.Line {
         let service: String
         /// An encoded `SubscriptionRecord`.
         let content: Data
+        /// true or absent: whether gorush has accepted a notification for it. Absent in files of earlier releases.
+        let wasDelivered: Bool?
     }
 
     /// The name of an ended subscription.
@@ -46,7 +48,10 @@ extension ProtocolLines {
                 try SessionServer.Subscriptions.forEach(selected, in: store) { summary in
                     writer.add {
                         let content = try subscriptions.open(summary).encoded()
-                        return RegistrationsFile.Line(subscription: .init(service: summary.service.rawValue, content: Data(content)))
+                        return RegistrationsFile.Line(
+                            subscription: .init(
+                                service: summary.service.rawValue, content: Data(content),
+                                wasDelivered: summary.wasDelivered ? true : nil))
                     }
                 }
             }
@@ -72,7 +77,8 @@ extension ProtocolLines {
                 let record = try? SubscriptionRecord(parsing: Array(subscription.content))
             {
                 return RegistrationsFile.Entry(byteCount: 0) {
-                    SessionServer.Subscriptions($0).merge(record, service, at: Timestamp.now().rawValue / 1_000_000_000)
+                    SessionServer.Subscriptions($0).merge(
+                        record, service, wasDelivered: subscription.wasDelivered == true, at: Timestamp.now().rawValue / 1_000_000_000)
                 }
             }
             if let left = line.unsubscribedName {

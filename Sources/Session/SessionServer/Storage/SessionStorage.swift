@@ -33,7 +33,8 @@ package enum SessionStorage {
     /// ``SubscriptionRecord``.
     static let sealed = Column("sealed", .bytes)
 
-    /// The time at which gorush first accepted a notification for it, Unix seconds; null: never, or before a release without this column.
+    /// The time at which gorush first accepted a notification for it, or at which a subscription was imported for which it had, Unix seconds; null:
+    /// never, or before a release without this column.
     static let deliveredAt = Column("delivered_at", .integer, isOptional: true)
 
     /// `VAPIDKey.mark(of:)` of the key that a Web Push subscription was made for; null if it names none, for other services, and in rows of

@@ -21,12 +21,19 @@ package struct UnsubscribedNameExport: Hashable, Sendable {
 extension Subscriptions {
     private static let findSignedAt = Query(
         SessionStorage.subscription, [SessionStorage.signedAt], where: [.equal(SessionStorage.name)])
+    private static let setDelivered = Mutation(
+        SessionStorage.subscription,
+        .updateAny([SessionStorage.deliveredAt], where: [.equal(SessionStorage.name), .absent(SessionStorage.deliveredAt)]))
 
     /// Stores an exported subscription, unless it is expired, or one with the same name and account and the same or a later `sig_ts` is stored.
     ///
-    /// - Parameter now: Unix seconds.
+    /// - Parameters:
+    ///   - wasDelivered: whether gorush has accepted a notification for it.
+    ///   - now: Unix seconds.
     /// - Returns: Whether it was stored.
-    package func merge(_ record: SubscriptionRecord, _ service: PushService, at now: Int64) -> StoreCommand<Bool> {
+    package func merge(
+        _ record: SubscriptionRecord, _ service: PushService, wasDelivered: Bool = false, at now: Int64
+    ) -> StoreCommand<Bool> {
         let device = SubscriberDevice(service: service, token: record.token.value)
         let name = name(of: record.authority.account, device)
         let form = SubscriptionForm(
@@ -36,8 +43,9 @@ extension Subscriptions {
         return .find(Self.findSignedAt(.bytes(name))) { rows in
             if let row = rows.first, try row.integer(0) == record.authority.signedAt { return .done(false) }
             let rules = SubscriptionRules(availableServices: [service], maximumDevicesPerAccount: .max)
-            return apply([.subscribe(form)], rules, at: now) { nil }.map { applied in
-                applied.answers.allSatisfy { answer in if case .failed = answer { false } else { true } }
+            return apply([.subscribe(form)], rules, at: now) { nil }.then { applied in
+                let isStored = applied.answers.allSatisfy { answer in if case .failed = answer { false } else { true } }
+                return .change(isStored && wasDelivered ? [Self.setDelivered(.integer(now), .bytes(name))] : [], isStored)
             }
         }
     }

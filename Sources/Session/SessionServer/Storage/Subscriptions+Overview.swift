@@ -29,6 +29,8 @@ package struct SubscriptionSummary: Sendable {
     package let service: PushService
     /// `sig_ts`, Unix seconds.
     package let signedAt: Int64
+    /// Whether gorush has accepted a notification for it.
+    package let wasDelivered: Bool
     /// Unix seconds.
     package var expiresAt: Int64 { StoredSubscription(signedAt: signedAt).expiresAt }
 }
@@ -105,6 +107,7 @@ extension Subscriptions {
 
     private static let summaryColumns = [
         .id, SessionStorage.name, SessionStorage.account, SessionStorage.service, SessionStorage.signedAt, SessionStorage.sealed,
+        SessionStorage.deliveredAt,
     ]
     private static let findAll = Query(SessionStorage.subscription, summaryColumns, order: [.ascending(.id)])
     private static let findByAccount = Query(
@@ -113,7 +116,8 @@ extension Subscriptions {
     private static func summary(_ row: Row) throws -> SubscriptionSummary {
         SubscriptionSummary(
             row: try row.integer(0), name: try row.bytes(1), sealed: try row.bytes(5), accountHash: try row.bytes(2),
-            service: try PushService(stored: try row.integer(3)), signedAt: try row.integer(4))
+            service: try PushService(stored: try row.integer(3)), signedAt: try row.integer(4),
+            wasDelivered: !row.isNull(6))
     }
 
     /// Reads the matching subscriptions, oldest row first, until `visit` returns false. Blocks, as the store's `scan` does.
