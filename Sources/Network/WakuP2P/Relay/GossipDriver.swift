@@ -27,7 +27,7 @@ struct TopicReception: Hashable {
     var hasPeers = false
     /// Whether its mesh has a peer that this node chose: messages that nobody sends are then assumed not to exist.
     var isCovered = false
-    /// The last such peer lost its connection: when it was last heard. Messages since then may be lost. Reported once, when the topic is covered again.
+    /// Messages since then may be lost: see ``TopicCoverage``. Reported once, while the topic is covered.
     var lostFrom: Instant?
 }
 
@@ -106,23 +106,26 @@ final class GossipDriver: Sendable {
         var outcome = Outcome()
         /// The size of the held messages.
         var heldByteCount = 0
-        /// For each topic, ``TopicReception/lostFrom``.
-        var lostFrom: [String: Instant] = [:]
+        /// In the order of ``topics``.
+        var coverages: [TopicCoverage]
 
         func isChosen(_ peer: PeerID, isOutbound: Bool) -> Bool { isOutbound || chosen?.contains(peer) ?? true }
 
         /// Whether the peer has a place in meshes that strangers can't take. If this node chooses none, all are alike.
         func isPreferred(_ peer: PeerID, isOutbound: Bool) -> Bool { isOutbound || chosen?.contains(peer) ?? false }
 
-        func isCovered(_ topic: String) -> Bool { gossip.mesh(of: topic).contains { outbounds[$0]?.isChosen ?? false } }
+        mutating func updateCoverage(at now: Instant) {
+            for (index, topic) in topics.enumerated() {
+                coverages[index].update(members: gossip.mesh(of: topic).filter { outbounds[$0]?.isChosen ?? false }, at: now)
+            }
+        }
 
         /// The connection to a peer ended.
         mutating func remove(_ number: PeerNumber, at now: Instant) {
-            let covered = topics.filter { isCovered($0) }
             guard let outbound = outbounds.removeValue(forKey: number) else { return }
             outbound.framesQueued.finish()
             gossip.disconnected(number, at: now)
-            for topic in covered where !isCovered(topic) { lostFrom[topic] = min(lostFrom[topic] ?? now, outbound.heardAt) }
+            updateCoverage(at: now)
         }
 
         mutating func accepted(_ message: GossipMessage, at now: Instant) {
@@ -157,7 +160,10 @@ final class GossipDriver: Sendable {
     ) {
         var gossip = GossipSubRouter(configuration: configuration, seed: seed)
         for topic in topics { gossip.subscribe(to: topic.rawValue, at: clock().instant) }
-        state = Mutex(State(gossip: gossip, topics: topics.map(\.rawValue), chosen: chosen))
+        state = Mutex(
+            State(
+                gossip: gossip, topics: topics.map(\.rawValue), chosen: chosen,
+                coverages: Array(repeating: TopicCoverage(), count: topics.count)))
         self.muteTimeout = muteTimeout
         self.validator = validator
         self.clock = clock
@@ -221,6 +227,7 @@ final class GossipDriver: Sendable {
                 state.outbounds[number]?.isChosen = isChosen
                 state.gossip.count(number, asOutbound: state.isPreferred(outbound.peer, isOutbound: outbound.isOutbound))
             }
+            state.updateCoverage(at: clock().instant)
         }
     }
 
@@ -268,6 +275,7 @@ final class GossipDriver: Sendable {
             let received = act { state, now in
                 guard let number = state.numbers[peer] else { return }
                 state.outbounds[number]?.heardAt = now.instant
+                for index in state.coverages.indices { state.coverages[index].heard(number, at: now.instant) }
                 if let rpc {
                     state.outbounds[number]?.receivedCount += rpc.messageCount
                     state.gossip.received(rpc, from: number, at: now.instant)
@@ -318,6 +326,7 @@ final class GossipDriver: Sendable {
     func heartbeat() -> Outcome {
         act { state, now in
             state.gossip.heartbeat(at: now.instant)
+            state.updateCoverage(at: now.instant)
             for outbound in state.outbounds.values where now.instant - (outbound.mutedAt ?? now.instant) >= muteTimeout {
                 state.outcome.peersToLeave.append(outbound.peer)
             }
@@ -328,14 +337,13 @@ final class GossipDriver: Sendable {
         }.1
     }
 
-    /// For each of this node's topics, how messages are received now.
+    /// For each of this node's topics, how messages were received at the last heartbeat.
     func takeReceptions() -> [TopicReception] {
         state.withLock { state in
-            state.topics.map { topic in
-                let isCovered = state.isCovered(topic)
-                return TopicReception(
-                    hasPeers: !state.gossip.mesh(of: topic).isEmpty, isCovered: isCovered,
-                    lostFrom: isCovered ? state.lostFrom.removeValue(forKey: topic) : nil)
+            state.topics.enumerated().map { index, topic in
+                TopicReception(
+                    hasPeers: !state.gossip.mesh(of: topic).isEmpty, isCovered: state.coverages[index].isCovered,
+                    lostFrom: state.coverages[index].takeLoss())
             }
         }
     }

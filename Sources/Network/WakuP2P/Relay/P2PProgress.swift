@@ -7,7 +7,7 @@ import Waku
 ///
 /// A topic is attached while there are peers in its mesh, or filter nodes that accepted this node's topics. It is covered while one of these
 /// peers is one that this node chose: any other may be there to keep messages back. Messages published while it is not covered are fetched from
-/// a store; so are those published after a lost peer was last heard, while this process was suspended, and after the last proof of a filter
+/// a store; so are those published since the last proof of ``TopicCoverage``, while this process was suspended, and after the last proof of a filter
 /// subscription that was found to be lost.
 struct P2PProgress {
     struct Topic {
