@@ -280,6 +280,27 @@ struct GossipDriverTests {
         #expect(isInMesh(listed) && router.statuses.allSatisfy { !$0.isOutbound })
     }
 
+    @Test func peersThatRelayNoneOfTheTopicsDoNotCount() throws {
+        let other = NodeKey.generate().peerID
+        let router = router(chosen: [])
+        for (each, life) in [(peer, first), (other, second)] {
+            router.connected(each, over: ObjectIdentifier(life), version: .v11, isOutbound: each == peer, isCurrent: { true })
+            _ = router.received([try frame([.subscription(topic: "/waku/2/rs/16/1", isOn: true)])], from: each)
+        }
+        #expect(router.statuses.count == 2 && router.relayingPeers.isEmpty && router.chosenPeers.isEmpty)
+        for each in [peer, other] { _ = router.received([try frame(hello)], from: each) }
+        #expect(router.relayingPeers == [peer, other] && router.chosenPeers == [peer])
+        _ = router.received([try frame([.subscription(topic: Self.topic.rawValue, isOn: false)])], from: peer)
+        #expect(router.relayingPeers == [other] && router.chosenPeers.isEmpty)
+    }
+
+    @Test func allPeersOfANodeThatOnlyPublishesCount() {
+        let router = GossipDriver(
+            configuration: GossipConfiguration(), topics: [], validator: MessageValidator(window: .seconds(60), wants: nil), seed: 1)
+        router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: true, isCurrent: { true })
+        #expect(router.relayingPeers == [peer] && router.chosenPeers == [peer])
+    }
+
     @Test func withoutChosenPeersAllCoverATopic() throws {
         let router = router()
         try join(router, peer, over: first, isOutbound: false)

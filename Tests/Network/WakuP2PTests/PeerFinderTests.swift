@@ -175,6 +175,32 @@ struct PeerFinderTests {
         withExtendedLifetime(unreachable) {}
     }
 
+    @Test func aListedNodeThatRelaysAnotherShardIsDisconnectedAfterTheTrial() async throws {
+        var tree = Tree(domain: "nodes.test")
+        var nodes: [RunningRelay] = []
+        var texts: [String] = []
+        for topic in [PubsubTopic.statusDefault, PubsubTopic(rawValue: "/waku/2/rs/16/1")] {
+            let key = PrivateKey.generate()
+            nodes.append(
+                RunningRelay(
+                    P2PRelay.Configuration(
+                        key: NodeKey(key), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")], pubsubTopics: [topic])))
+            texts.append(Self.text(of: key, port: try #require(try await nodes[nodes.count - 1].address().endpoint?.port)))
+        }
+        tree.sign(nodes: texts, links: [])
+        let server = try await DNSServer(tree.zone)
+        var configuration = P2PRelay.Configuration(key: .generate())
+        configuration.nodeLists = [try NodeTreeURL(parsing: tree.url)]
+        configuration.dns = server.client
+        configuration.peerTrial = .seconds(2)
+        let finder = RunningRelay(configuration)
+        let (right, other) = (nodes[0].relay.host.peerID, nodes[1].relay.host.peerID)
+        try await eventually { Set(finder.relay.gossipPeers.map(\.peer)) == [right, other] }
+        try await eventually { finder.relay.gossipPeers.map(\.peer) == [right] }
+        #expect(finder.relay.workingPeers == [right])
+        for node in nodes + [finder] { await node.stop() }
+    }
+
     @Test("A DNS server that does not answer is named in the log before its limit has passed")
     func hangingServer() async throws {
         let server = try await DNSServer([:]) { _ in [] }

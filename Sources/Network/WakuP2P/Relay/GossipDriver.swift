@@ -114,6 +114,10 @@ final class GossipDriver: Sendable {
         /// Whether the peer has a place in meshes that strangers can't take. If this node chooses none, all are alike.
         func isPreferred(_ peer: PeerID, isOutbound: Bool) -> Bool { isOutbound || chosen?.contains(peer) ?? false }
 
+        var relaying: [Outbound] {
+            topics.isEmpty ? Array(outbounds.values) : topics.flatMap { gossip.subscribers(of: $0) }.compactMap { outbounds[$0] }
+        }
+
         mutating func updateCoverage(at now: Instant) {
             for (index, topic) in topics.enumerated() {
                 coverages[index].update(members: gossip.mesh(of: topic).filter { outbounds[$0]?.isChosen ?? false }, at: now)
@@ -348,10 +352,11 @@ final class GossipDriver: Sendable {
         }
     }
 
-    /// The peers that this node chose to receive from.
-    var chosenPeers: Set<PeerID> {
-        state.withLock { state in Set(state.outbounds.values.filter(\.isChosen).map(\.peer)) }
-    }
+    /// The peers that subscribed to one of this node's topics; all of a node without topics, which only publishes.
+    var relayingPeers: Set<PeerID> { state.withLock { Set($0.relaying.map(\.peer)) } }
+
+    /// Those of ``relayingPeers`` that this node chose to receive from.
+    var chosenPeers: Set<PeerID> { state.withLock { Set($0.relaying.filter(\.isChosen).map(\.peer)) } }
 
     /// Peers to which nothing could be written for ``stallTimeout``: their queues would stay full forever.
     var stalledPeers: [PeerID] {

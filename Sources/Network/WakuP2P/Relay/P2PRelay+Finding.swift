@@ -5,7 +5,7 @@ import Synchronization
 import Waku
 
 extension P2PRelay {
-    /// Reads the node lists and dials nodes on them whenever fewer peers than the target send messages.
+    /// Reads the node lists and dials nodes on them whenever there are fewer working peers than the target.
     func findPeers() async {
         guard !configuration.nodeLists.isEmpty else { return }
         await withDiscardingTaskGroup { group in
@@ -79,7 +79,7 @@ extension P2PRelay {
         driver.choose(listed.union(configuration.peers.compactMap(\.peerID)))
     }
 
-    /// Dials a node from a list. It is kept if it sends messages after the trial, or has a store while too few other nodes have one.
+    /// Dials a node from a list. It is kept if it is a working peer after the trial, or has a store while too few other nodes have one.
     private func tryNode(at address: Multiaddr) async {
         guard let peer = address.peerID else { return }
         var isGood = false

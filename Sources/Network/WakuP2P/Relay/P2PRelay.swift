@@ -25,11 +25,12 @@ public final class P2PRelay: Relay {
         public var key: NodeKey
         /// Peers to keep connected, each with its peer id. They are dialed again after a connection ends.
         public var peers: [Multiaddr]
-        /// DNS node lists (EIP-1459). Nodes on them are dialed until as many peers as ``peerTarget`` send messages.
+        /// DNS node lists (EIP-1459). Nodes on them are dialed until there are as many as ``peerTarget``.
         public var nodeLists: [NodeTreeURL] = []
-        /// The number of peers that are to send messages. Nodes on ``nodeLists`` are dialed while there are fewer.
+        /// The number of peers that are to relay one of ``pubsubTopics``, or to accept this filter client's topics. Nodes on ``nodeLists`` are dialed
+        /// while there are fewer.
         public var peerTarget = 8
-        /// A node from a list is disconnected if it sends no messages for this long after it was dialed.
+        /// A node from a list is disconnected if it does neither by this long after it was dialed.
         var peerTrial = Duration.seconds(10)
         /// The resolver for ``nodeLists``. The default has no servers: use `DNSClient.system()` with lists.
         public var dns = DNSClient(servers: [])
@@ -145,9 +146,9 @@ public final class P2PRelay: Relay {
 
     var isFilterClient: Bool { configuration.contentTopics != nil }
 
-    /// The peers that messages are received from: filter nodes that accepted this node's subscriptions, or all gossip peers.
+    /// The peers that messages are received from: filter nodes that accepted this node's subscriptions, or gossip peers that subscribed to its topics.
     var workingPeers: Set<PeerID> {
-        isFilterClient ? lockedState.withLock(\.filterPeers.accepted) : Set(driver.statuses.map(\.peer))
+        isFilterClient ? lockedState.withLock(\.filterPeers.accepted) : driver.relayingPeers
     }
 
     // MARK: Diagnostics
