@@ -66,14 +66,11 @@ extension GossipSubRouter {
     /// Keeps the peers with the best scores and random others, enough outbound ones among them.
     private mutating func shrinkMesh(of topic: String, at now: Instant) {
         let ranked = mesh(of: topic).shuffled(using: &random).sorted { score($0) > score($1) }
-        var order = Array(ranked.prefix(configuration.meshBest)) + ranked.dropFirst(configuration.meshBest).shuffled(using: &random)
+        let best = ranked.prefix(configuration.meshBest)
+        let others = ranked.dropFirst(configuration.meshBest).shuffled(using: &random)
         func isOutbound(_ peer: PeerNumber) -> Bool { peers[peer]?.isOutbound ?? false }
-        var missing = configuration.meshOutbound - order.prefix(configuration.meshSize).count(where: isOutbound)
-        for index in order.indices.dropFirst(configuration.meshSize) where missing > 0 && isOutbound(order[index]) {
-            // Move it behind the best peers, so that the last peer that would be kept is pruned instead.
-            order.insert(order.remove(at: index), at: configuration.meshBest)
-            missing -= 1
-        }
+        let needed = others.filter(isOutbound).prefix(max(0, configuration.meshOutbound - best.count(where: isOutbound)))
+        let order = best + needed + others.filter { !needed.contains($0) }
         for peer in order.dropFirst(configuration.meshSize) {
             prune(peer, from: topic, backoff: configuration.pruneBackoff, at: now)
         }

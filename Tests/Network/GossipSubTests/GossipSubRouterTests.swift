@@ -129,6 +129,25 @@ struct MeshTests {
         #expect(router.mesh.count { $0.rawValue < 6 } == 2)
     }
 
+    @Test(arguments: 0..<20 as Range<UInt64>) func anOversizedMeshKeepsTwoOutboundPeers(seed: UInt64) throws {
+        var router = Router(seed: seed)
+        router.gossip.subscribe(to: topic, at: .zero)
+        for number in 0..<14 as Range<UInt32> {
+            router.gossip.connected(peer(number), version: .v11, isOutbound: number >= 8)
+            try router.send([.subscription(topic: topic, isOn: true)], from: peer(number))
+            try router.send([.graft(topic: topic)], from: peer(number))
+        }
+        #expect(router.mesh.count == 14)
+        for number in 0..<4 as Range<UInt32> {
+            let message = GossipMessage(topic: topic, data: [UInt8(number)])
+            try router.send([.message(message)], from: peer(number))
+            router.gossip.judged(message.id, as: .accept, at: router.now)
+        }
+        router.heartbeat()
+        #expect(router.mesh.count == 6)
+        #expect(router.mesh.count { $0.rawValue >= 8 } == 2)
+    }
+
     @Test("Outbound peers are grafted below the outbound quota")
     func outbound() throws {
         var router = try Router.subscribed(peerCount: 8)
