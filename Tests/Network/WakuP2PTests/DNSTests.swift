@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 import NIOPosix
 import TestSupport
@@ -147,6 +148,19 @@ struct DNSTests {
             "# nameserver 1.1.1.1\nsearch x\nnameserver 192.0.2.1\nnameserver\t2001:db8::1 \nnameserver nonsense\nnameserver 192.0.2.2\nnameserver 192.0.2.3"
         #expect(DNSClient.servers(in: text).map(\.ipAddress) == ["192.0.2.1", "2001:db8::1", "192.0.2.2"])
         #expect(DNSClient.servers(in: text).allSatisfy { $0.port == 53 })
+    }
+
+    @Test func changedSystemServersAreUsed() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.path + "/resolv.conf"
+        var client = DNSClient.system(file: file)
+        client.timeout = .seconds(7)
+        #expect(client.servers.isEmpty)
+        try Data("nameserver 192.0.2.1".utf8).write(to: URL(filePath: file))
+        #expect(client.updated().servers.map(\.ipAddress) == ["192.0.2.1"])
+        #expect(client.updated().timeout == .seconds(7))
+        let chosen = try #require(DNSClient(ipAddress: "192.0.2.9", port: 5353))
+        #expect(chosen.updated().servers == chosen.servers)
     }
 
     @Test("Forged responses, silent servers and unreachable servers")

@@ -8,6 +8,8 @@ public struct DNSClient: Sendable {
     public var servers: [SocketAddress]
     /// Timeout of one query to one server. Each server is queried at most twice.
     public var timeout = TimeAmount.seconds(3)
+    /// Where ``servers`` come from, if they are the system's.
+    private var file: String?
 
     /// - Parameter servers: The servers, with ports. Without any, no name is found.
     public init(servers: [SocketAddress]) {
@@ -20,10 +22,23 @@ public struct DNSClient: Sendable {
         self.init(servers: [server])
     }
 
-    /// A client of the first three servers in `/etc/resolv.conf`, which is read now; of none when there is no such file.
-    public static func system() -> DNSClient {
-        let text = FileManager.default.contents(atPath: "/etc/resolv.conf").map { String(decoding: $0, as: UTF8.self) } ?? ""
-        return DNSClient(servers: servers(in: text))
+    /// A client of the first three servers in `/etc/resolv.conf`, which is read now; of none when there is no such file. A relay reads it again
+    /// for each reading of its node lists.
+    public static func system() -> DNSClient { system(file: "/etc/resolv.conf") }
+
+    static func system(file: String) -> DNSClient {
+        let text = FileManager.default.contents(atPath: file).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        var client = DNSClient(servers: servers(in: text))
+        client.file = file
+        return client
+    }
+
+    /// This client, of the servers that the system has now.
+    func updated() -> DNSClient {
+        guard let file else { return self }
+        var client = Self.system(file: file)
+        client.timeout = timeout
+        return client
     }
 
     static func servers(in configuration: String) -> [SocketAddress] {

@@ -38,7 +38,7 @@ extension P2PRelay {
     private func readLists(_ sequences: inout [String: UInt64]) async {
         var walk = NodeTreeWalk(configuration.nodeLists, minimumSequences: sequences)
         let failure = Mutex<DNSClient.Failure?>(nil)
-        let dns = configuration.dns
+        let dns = configuration.dns.updated()
         // The failure is logged at the end, which takes 6 s for each server that does not answer.
         let waiting = Task {
             guard (try? await Task.sleep(for: .seconds(3))) != nil, lockedState.withLock({ $0.finder.candidateCount == 0 }) else { return }
