@@ -8,7 +8,7 @@ extension P2PRelay {
     /// Publishes by gossip, or by lightpush when no gossip peer is on the topic. Confirmed when the message is in the queue of a peer that this node
     /// chose, or when a lightpush node reports that other nodes received it.
     ///
-    /// - Throws: `RelayError`: `refused` for an invalid or too large message, `unavailable` when no peer accepts it.
+    /// - Throws: `RelayError`: `refused` for an invalid or too large message, `unavailable` when no peer accepts it and at least one may later.
     @discardableResult
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
@@ -47,7 +47,7 @@ extension P2PRelay {
                     }
                 }
                 publication = publication ?? other
-            case .failure(let error): if failure?.code != .refused { failure = error }
+            case .failure(let error): if failure?.code != .unavailable { failure = error }
             }
         }
         if let publication { return publication }
