@@ -49,6 +49,26 @@ import WakuCrypto
         }
     }
 
+    @Test func identifyIsRepeatedUntilADialedPeerAnswers() async throws {
+        let listener = try await ListeningHost()
+        let (info, requestCount) = (listener.host.ownInfo, Mutex(0))
+        listener.host.serve(Identify.id) { stream in
+            let number = requestCount.withLock { count in
+                count += 1
+                return count
+            }
+            guard number > 2 else { throw ConnectionError.refused }
+            try await Identify.send(info, on: stream)
+        }
+        var configuration = HostConfiguration()
+        configuration.identifyPause = .milliseconds(10)
+        let dialer = Host(key: .generate(), configuration: configuration)
+        try await dialer.connect(to: listener.address)
+        try await eventually { dialer.peers.first?.info?.protocols == info.protocols }
+        #expect(requestCount.withLock { $0 } == 3)
+        for host in [dialer, listener.host] { await host.close() }
+    }
+
     @Test func laterServicesAreAnnouncedByIdentifyPush() async throws {
         try await withTwoHosts { dialer, listener in
             try await eventually { listener.peers.first?.info != nil && dialer.peers.first?.info != nil }

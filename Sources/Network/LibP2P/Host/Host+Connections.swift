@@ -107,9 +107,16 @@ extension Host: ConnectionOwner {
         do {
             identified(connection, try await Identify.request(connection))
         } catch {
-            state.withLock { state in
-                guard state.connections.entries[connection.peer]?.link === connection else { return }
+            let isOpen = state.withLock { state in
+                guard state.connections.entries[connection.peer]?.link === connection else { return false }
                 state.emit(.notIdentified(connection.peer, error))
+                return true
+            }
+            // Peers that dial this node could accumulate timers.
+            guard isOpen, !connection.isInbound, !(error is MultistreamError) else { return }
+            Task { [weak self, weak connection, pause = configuration.identifyPause] in
+                try? await Task.sleep(for: pause)
+                if let self, let connection { await self.identify(connection) }
             }
         }
     }

@@ -52,6 +52,8 @@ public struct HostConfiguration: Sendable {
     public var partialMessageTimeout = TimeAmount.seconds(60)
     /// How long a stream of a peer's identify push counts as open after its message.
     var pushPause = Duration.seconds(1)
+    /// The time between a failed identify request to a peer that this node dialed and the next one.
+    var identifyPause = Duration.seconds(60)
 
     /// The settings of a relay node. Limits allow 200 inbound connections and 128 MiB of memory for them.
     public init() {}

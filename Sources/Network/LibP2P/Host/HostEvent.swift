@@ -4,7 +4,7 @@ public enum HostEvent: Sendable {
     case connected(Connection)
     /// The peer reported its protocols, for the first time or after a change.
     case identified(PeerID, PeerInfo)
-    /// The identify request to the peer failed.
+    /// An identify request to the peer failed. To a peer that this node dialed it is repeated each minute, unless the peer does not support it.
     case notIdentified(PeerID, any Error)
     /// The connection to the peer ended, for this reason. Also reported when another connection to the same peer replaces it.
     case disconnected(PeerID, any Error)
