@@ -40,6 +40,20 @@ struct SilenceWatchTests {
         #expect(inbound == [10: [.probe(peer)], 20: [.probe(peer)], 30: [.probe(peer)], 40: [.probe(peer)]])
     }
 
+    @Test func silentPeersAreLeftOneAfterTheOther() {
+        var watch = SilenceWatch(limits: limits)
+        let others = [NodeKey.generate().peerID, NodeKey.generate().peerID]
+        func look(at times: [Int], _ second: Int) -> [SilenceWatch.Action] {
+            let heard = zip([peer] + others, times).map { SilenceWatch.Heard(peer: $0, at: .seconds($1), isOutbound: true) }
+            return watch.look(at: heard, now: .seconds(second)).filter { if case .leave = $0 { true } else { false } }
+        }
+        #expect(look(at: [1, 0, 1], 34).isEmpty)
+        #expect(look(at: [1, 0, 1], 36) == [.leave(others[0])])
+        #expect(look(at: [1, 37, 1], 37) == [.leave(peer)])
+        #expect(look(at: [38, 37, 1], 38) == [.leave(others[1])])
+        #expect(look(at: [38, 37, 39], 39).isEmpty)
+    }
+
     @Test("A configured peer without subscriptions is reported once until it subscribes, and left after twice as long, over and over")
     func unsubscribed() {
         var limits = limits

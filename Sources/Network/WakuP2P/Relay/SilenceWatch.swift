@@ -6,7 +6,7 @@ public struct SilenceLimits: Hashable, Sendable {
     /// A peer that was silent for this long is pinged: the network may just be quiet.
     public var probe = Duration.seconds(60)
     /// A peer that was silent for this long is disconnected and dialed again even if it responds, since it may have lost this node's subscriptions.
-    /// Only for peers that this node dialed.
+    /// Only for peers that this node dialed, one per look.
     public var leave = Duration.seconds(600)
     /// A configured peer that was silent for this long and has subscribed to no topic is reported, and disconnected and dialed again after twice as
     /// long: peers send their subscriptions when they connect, and messages only to peers with subscriptions.
@@ -51,6 +51,8 @@ struct SilenceWatch {
     mutating func look(at peers: [Heard], now: Instant) -> [Action] {
         var actions: [Action] = []
         var stillProbed: [PeerID: Instant] = [:]
+        // One at a time: on a quiet network all reach the limit together, and the others go on sending while it is dialed again.
+        let left = peers.filter { $0.isOutbound && now - $0.at >= limits.leave }.min { $0.at < $1.at }?.peer
         for heard in peers {
             let last = max(heard.at, probed[heard.peer] ?? heard.at)
             if !heard.lacksSubscription {
@@ -59,7 +61,7 @@ struct SilenceWatch {
                 actions.append(.report(heard.peer))
             }
             let isLeft = heard.lacksSubscription && now - heard.at >= limits.unsubscribed * 2
-            if isLeft || heard.isOutbound && now - heard.at >= limits.leave {
+            if isLeft || heard.peer == left {
                 actions.append(.leave(heard.peer))
             } else if now - last >= limits.probe {
                 actions.append(.probe(heard.peer))
