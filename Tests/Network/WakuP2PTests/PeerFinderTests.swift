@@ -52,6 +52,20 @@ struct PeerFinderTests {
         #expect(small.candidateCount == 10)
     }
 
+    @Test func aNodeWhoseDialFailedMakesRoomForANewOne() throws {
+        var finder = finder()
+        finder.found(try (0..<10).map { _ in try record() }, clusterID: 16, shards: [32])
+        let listed = finder.listedPeers
+        let dialed = finder.toDial(connected: [], peerCount: 0, at: .zero).compactMap(\.peerID)
+        try #require(dialed.count == 2)
+        finder.dialed(dialed[0], isGood: false, at: .zero, jitter: 0)
+        finder.dialed(dialed[1], isGood: true, at: .zero, jitter: 0)
+        let new = try record()
+        finder.found([new, try record()], clusterID: 16, shards: [32])
+        #expect(finder.candidateCount == 10)
+        #expect(listed.subtracting(finder.listedPeers) == [dialed[0]])
+    }
+
     @Test("Missing peers are dialed, a few at a time, with backoff after failures")
     func dialing() throws {
         var finder = finder()

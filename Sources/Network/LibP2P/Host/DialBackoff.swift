@@ -24,6 +24,9 @@ public struct DialBackoff: Sendable {
         entries[peer].map { now >= $0.retryAt } ?? true
     }
 
+    /// Whether the last attempt failed.
+    package func hasFailed(_ peer: PeerID) -> Bool { entries[peer] != nil }
+
     /// Records a failed attempt, or a connection that was lost at once.
     /// - Parameter jitter: A random number from 0 to 1.
     public mutating func failed(_ peer: PeerID, at now: Instant, jitter: Double) {

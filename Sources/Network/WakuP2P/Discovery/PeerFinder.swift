@@ -7,6 +7,7 @@ struct PeerFinder {
     struct Limits: Hashable, Sendable {
         /// The target number of peers.
         var target = 8
+        /// The maximum number of known nodes. Beyond it, a further one replaces one whose last dial failed.
         var candidateCount = 500
         /// How often the lists are read while there are too few peers, and while there are enough.
         var eagerPeriod = Duration.seconds(60)
@@ -56,7 +57,11 @@ struct PeerFinder {
         if isComplete { candidates = candidates.filter { listed[$0.key] != nil } }
         for (peer, addresses) in listed {
             let known = candidates[peer]
-            guard known != nil || candidates.count < limits.candidateCount else { continue }
+            if known == nil, candidates.count >= limits.candidateCount {
+                // A list that is too long is never read completely, so nodes that left it stay known.
+                guard let failed = candidates.keys.first(where: { listed[$0] == nil && backoff.hasFailed($0) }) else { continue }
+                candidates[failed] = nil
+            }
             // A known node may have new addresses.
             if Set(known ?? []) != Set(addresses) { candidates[peer] = addresses }
         }
