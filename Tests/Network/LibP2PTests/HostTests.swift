@@ -51,7 +51,8 @@ import WakuCrypto
 
     @Test func identifyIsRepeatedUntilADialedPeerAnswers() async throws {
         let listener = try await ListeningHost()
-        let (info, requestCount) = (listener.host.ownInfo, Mutex(0))
+        let info = listener.host.ownInfo
+        let requestCount = Mutex(0)
         listener.host.serve(Identify.id) { stream in
             let number = requestCount.withLock { count in
                 count += 1
