@@ -194,7 +194,7 @@ import WakuCrypto
                 try await stream.write(response)
                 // All of it is sent only after a window update.
                 try await eventually { stream.queuedByteCount == 0 }
-                let end = Task {
+                let end = Task { @Sendable in
                     _ = try await stream.read()
                     hasEnded.withLock { $0 = true }
                 }
