@@ -111,7 +111,7 @@ import WakuCrypto
     @Test func oneShotRequestsForManyDevicesAreDivided() async throws {
         let server = network.addServer()
         let relay = network.relay()
-        let notifications = (0..<250).map { number in
+        let notifications = (0..<2500).map { number in
             PushNotification(
                 accessToken: AccessToken("token"), chatID: StatusHashes.chat("chat"), publicKey: KeyHash(of: server).bytes,
                 installationID: InstallationID("device-\(number)"), message: [], kind: .message, author: [])

@@ -149,7 +149,8 @@ extension StatusPushClient {
     /// Registrants whose advertisements are watched.
     public var contacts: [PublicKey] { runner.read { machine, _ in machine.directory.watched } }
 
-    /// Removes all state about a registrant. Notifications of its devices that are under way are cancelled.
+    /// Removes all state about a registrant. Notifications of its devices that are under way are cancelled, but not those
+    /// in requests that are for others, too.
     public func forget(_ registrant: PublicKey) { removeAll(about: registrant) }
 
     /// Records that a message came from this device: the most recently active devices are notified first. Has no effect for registrants who were

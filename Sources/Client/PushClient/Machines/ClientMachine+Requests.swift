@@ -24,8 +24,7 @@ extension ClientMachine {
         let isSame = own.content != nil && !renamesKey && !revokesToken && old.map { profile.isRegisteredAs($0) } ?? false
         if !isSame { own.content = content(for: profile, keepsToken: !revokesToken) }
         isOwnChanged = true
-        registrations.reconcile(own, at: now)
-        if again { for server in own.servers { registrations.registerAgain(with: server.key, own) } }
+        registrations.reconcile(own, again: again, at: now)
         actions.append(.watch([publicKey]))
         return settle(at: now)
     }

@@ -108,10 +108,11 @@ extension DeviceDirectory {
         book.queries = [:]
         for registrant in registrants where self.registrants[registrant] != nil {
             book.update(registrant) { record in
+                let newest = max(record.rows.map(\.learnedAt).max() ?? now, record.advertisedAt?.time ?? Timestamp(rawValue: 0))
                 let advertisedAt = record.advertisedAt?.time
                 record.rows.removeAll { row in
                     if let withdrawal = row.withdrawal { return now.since(withdrawal.time) >= Directory.withdrawnLife }
-                    return now.since(max(row.learnedAt, advertisedAt ?? row.learnedAt)) >= Directory.unconfirmedLife
+                    return newest.since(max(row.learnedAt, advertisedAt ?? row.learnedAt)) >= Directory.unconfirmedLife
                 }
             }
         }

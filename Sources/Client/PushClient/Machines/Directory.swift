@@ -12,7 +12,7 @@ struct Directory: DeviceDirectory {
     static let pairedLife = Duration.seconds(30 * 24 * 3600)
     /// How long withdrawn rows are kept, as servers to query.
     static let withdrawnLife = Duration.seconds(30 * 24 * 3600)
-    /// How long rows are kept that nothing confirms: of a lost device at a server that is gone. Servers forget devices earlier.
+    /// How long rows are kept that nothing confirms while another one of the registrant is: of a lost device at a server that is gone.
     static let unconfirmedLife = Duration.seconds(60 * 24 * 3600)
     /// How often servers are queried about unconfirmed devices of a registrant who has other ones, unless one was withdrawn meanwhile.
     static let queryPeriod = Duration.seconds(600)
@@ -139,6 +139,8 @@ struct Directory: DeviceDirectory {
         return validRows(of: owner).compactMap { row in
             guard row.installationID != installationID, now.since(row.learnedAt) < Self.pairedLife else { return nil }
             let isFiltered = !row.allowedKeyList.isEmpty
+            // Of use to nobody, and earlier releases read no further.
+            guard isFiltered || row.accessToken != nil else { return nil }
             return PushNotificationQueryInfo(
                 accessToken: isFiltered ? AccessToken("") : row.accessToken ?? AccessToken(""), installationID: row.installationID,
                 publicKey: hash, allowedKeyList: row.allowedKeyList.map(\.bytes), grant: row.grant, version: row.version,

@@ -104,7 +104,7 @@ extension RegistrationStates {
     func isKept(_ server: PublicKey) -> Bool {
         guard let record = servers[server], !record.isWanted, record.isRegistered, !record.isPending else { return false }
         let wanted = servers.values.filter(\.isWanted)
-        return !wanted.isEmpty && !wanted.contains(where: \.isRegistered)
+        return !wanted.isEmpty && !wanted.contains { $0.isRegistered && !$0.isPending }
     }
 
     mutating func update(_ server: PublicKey, _ body: (inout Server) -> Void) {

@@ -53,7 +53,10 @@ struct RegistrationMachine: RegistrationStates {
     }
 
     /// Starts the registrations and unregistrations that bring the servers to the target state.
-    mutating func reconcile(_ own: OwnRecord, at now: Timestamp) {
+    ///
+    /// - Parameter again: Whether to register again with servers that may have lost the registration, refused it, or failed. The former one is still
+    ///   advertised.
+    mutating func reconcile(_ own: OwnRecord, again: Bool = false, at now: Timestamp) {
         // Web Push subscriptions go only to servers that the application named as servers for them.
         let isWebPush = own.profile?.platform == .webPush
         let wanted = own.isReceiving && own.content != nil ? own.servers.filter { !isWebPush || $0.vapidKey != nil } : []
@@ -73,11 +76,12 @@ struct RegistrationMachine: RegistrationStates {
         for key in order where !keys.contains(key) {
             if servers[key]?.isWanted == true { update(key) { $0.isWanted = false } }
         }
+        // Before servers that are not wanted any more are left: see isKept.
+        if again { for key in order { registerAgain(with: key, own) } }
         for key in order { reconcile(key, own) }
     }
 
-    /// Registers again with a server that may have lost the registration, refused it, or failed. The former one is still advertised.
-    mutating func registerAgain(with key: PublicKey, _ own: OwnRecord) {
+    private mutating func registerAgain(with key: PublicKey, _ own: OwnRecord) {
         guard let record = servers[key], record.isWanted, record.mayBeSentAgain, let content = own.content else { return }
         register(key, content, own)
     }

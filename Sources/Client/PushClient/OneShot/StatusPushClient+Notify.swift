@@ -43,8 +43,11 @@ extension StatusPushClient {
         return ReachableDevice(installationID: info.installationID, version: info.version, accessToken: token)
     }
 
-    /// Requests notifications about a message. The same `messageID` notifies a device once, however often it is requested. Many devices are divided
-    /// into several requests.
+    /// The number of devices of a request above which servers drop it.
+    private static let serverDeviceLimit = 1000
+
+    /// Requests notifications about a message. The same `messageID` notifies a device once, however often it is requested. More than 1,000 devices
+    /// are divided into several requests, one after the other.
     ///
     /// - Parameter timeout: How long to wait for all answers.
     /// - Throws: ``PushClientError``, with `invalid` for an id or content that servers do not accept.
@@ -55,7 +58,7 @@ extension StatusPushClient {
         guard !notifications.contains(where: \.isTooLarge) else { throw .tooLong }
         let end = ContinuousClock.now + timeout
         var reports: [PushNotificationReport] = []
-        for chunk in notifications.chunks(of: NotificationMachine.requestDeviceLimit) {
+        for chunk in notifications.chunks(of: Self.serverDeviceLimit) {
             reports += try await request(Array(chunk), messageID, at: server, timeout: max(end - .now, .zero))
         }
         return reports

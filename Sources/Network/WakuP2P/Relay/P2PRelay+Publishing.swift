@@ -55,8 +55,8 @@ extension P2PRelay {
     }
 
     private static let pushCount = 2
-    /// Clients wait three seconds for an answer.
-    private static let pushTimeout = TimeAmount.milliseconds(2500)
+    /// Clients wait three seconds for an answer, and a stream may be ended up to a second late.
+    private static let pushTimeout = TimeAmount.milliseconds(1500)
     /// How long another peer may take to confirm a message that one has accepted without a confirmation.
     private static let confirmationPause = Duration.milliseconds(250)
 

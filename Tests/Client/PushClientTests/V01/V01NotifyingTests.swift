@@ -157,12 +157,15 @@ import WakuCrypto
     }
 
     /// A row without a token was never confirmed by its server: its advertisement counts.
-    @Test func rowsThatNothingConfirmsAreKept60Days() throws {
-        var bench = knowing([row(servers[0], token: AccessToken("")), row(servers[1])])
-        try bench.restart(after: .seconds(60 * 24 * 3600 - 1))
+    @Test(arguments: [59, 60]) func rowsThatNothingConfirmsAreKept60DaysBesideConfirmedOnes(days: Int) throws {
+        var bench = knowing([row(servers[0], token: AccessToken("")), row(servers[1], "tablet")])
+        try bench.restart(after: .seconds(days * 24 * 3600))
         #expect(bench.machine.directory.rows(of: friend.publicKey).count == 2)
+        bench.take(bench.machine.refresh(friend.publicKey, also: [], at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        answer(&bench, query, [answered("tablet")], by: servers[1])
         try bench.restart(after: .seconds(1))
-        #expect(bench.machine.directory.rows(of: friend.publicKey).isEmpty)
+        #expect(Set(bench.machine.directory.rows(of: friend.publicKey).map(\.server)) == Set(days < 60 ? servers.prefix(2) : [servers[1]]))
     }
 
     @Test func serverDoesNotCrowdOutAnother() throws {
