@@ -34,7 +34,8 @@ extension StoreContract {
                 try await store.commit(.change(clients.map { move(topic, topic, .bytes($0.keyHash.bytes)) }))
                 let oldest = clients.prefix(16).map(\.keyHash)
                 let found = try store.read(TopicKeyStorage.queryTopics(withTag: tag))
-                #expect(found == oldest.map(StatusTopics.query) + oldest.map(StatusTopics.publishedQuery))
+                #expect(found.map(\.topic) == oldest.map(StatusTopics.query) + oldest.map(StatusTopics.publishedQuery))
+                #expect(found.map(\.registrant) == oldest + oldest)
             }
         ]
     }

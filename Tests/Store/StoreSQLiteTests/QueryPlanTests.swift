@@ -86,12 +86,28 @@ struct QueryPlanTests {
         let commands: [StoreCommand<Int>] = [
             Registrations.installationCount(of: key.keyHash), Registrations.countedInstallations(of: key.keyHash, limit: 1_000),
             Registrations(store.sealer).registrations(of: [key.keyHash]).map(\.count),
+            // On the writer, once for each derived key.
+            TopicKeyStorage(store.sealer).keep(.random(), of: "topic", ifRegistered: key.keyHash).map { _ in 0 },
         ]
         for command in commands {
             guard case .read(let reads, _) = command else { Issue.record("no reads"); continue }
             let steps = try plan(reads[0].sql, reads[0].arguments)
             #expect(steps.count == 1 && steps[0].contains("registration_registrant (query_topic=? AND key_hash=?)"), "\(steps)")
         }
+    }
+
+    @Test("The oldest registrants of a topic are found without sorting the rows of all that have it")
+    func registrantsOfTopic() throws {
+        guard case .read(let reads, _) = TopicKeyStorage.queryTopics(withTag: TopicTag(rawValue: 7)) else {
+            Issue.record("no reads")
+            return
+        }
+        let steps = try reads.flatMap { try plan($0.sql, $0.arguments) }
+        #expect(
+            steps == [
+                "SEARCH registration USING INDEX registration_query_topic (query_topic=?)",
+                "SEARCH registration USING INDEX registration_published_query_topic (published_query_topic=?)",
+            ])
     }
 
     @Test func readsOfDeliveries() throws {

@@ -7,6 +7,8 @@ import WakuCrypto
 struct TopicKeyStorage: Sendable {
     /// Limit of the registrants of one topic. More are an attack: the newest are ignored, so that none of them displaces the attacked registrant.
     private static let candidateLimit = 16
+    /// Limit of the registrations in which they are looked for: those of as many registrants with the default limit of installations each.
+    private static let candidateRowLimit = 16 * 100
 
     let sealer: Sealer
 
@@ -14,23 +16,29 @@ struct TopicKeyStorage: Sendable {
         self.sealer = sealer
     }
 
-    private static let findByTopic = oldest(StatusStorage.queryTopic)
-    private static let findByPublishedTopic = oldest(StatusStorage.publishedQueryTopic)
+    private static let findByTopic = Query(
+        StatusStorage.registration, [StatusStorage.keyHash], where: [.equal(StatusStorage.queryTopic)], order: [.ascending(.id)])
+    private static let findByPublishedTopic = Query(
+        StatusStorage.registration, [StatusStorage.keyHash], where: [.equal(StatusStorage.publishedQueryTopic)], order: [.ascending(.id)])
 
-    /// The registrants of a topic, by their oldest rows.
-    private static func oldest(_ topic: Column) -> Query {
-        Query(
-            StatusStorage.registration, [.column(StatusStorage.keyHash), .minimum(.id)], where: [.equal(topic)], order: [.output(1)],
-            group: StatusStorage.keyHash)
+    /// The topic strings that match this tag, of the registrants with the oldest rows.
+    static func queryTopics(withTag tag: TopicTag) -> StoreCommand<[(topic: String, registrant: KeyHash)]> {
+        let value = Value.integer(Int64(tag.rawValue))
+        return .read([findByTopic(value, limit: candidateRowLimit), findByPublishedTopic(value, limit: candidateRowLimit)]) { found in
+            let (deployed, published) = (try oldest(found[0]), try oldest(found[1]))
+            return .done(
+                deployed.map { (StatusTopics.query($0), $0) } + published.map { (StatusTopics.publishedQuery($0), $0) })
+        }
     }
 
-    /// The topic strings of the oldest registrants that match this tag.
-    static func queryTopics(withTag tag: TopicTag) -> StoreCommand<[String]> {
-        let value = Value.integer(Int64(tag.rawValue))
-        return .read([findByTopic(value, limit: candidateLimit), findByPublishedTopic(value, limit: candidateLimit)]) { found in
-            func keyHashes(_ rows: [Row]) throws -> [KeyHash] { try rows.compactMap { KeyHash(bytes: try $0.bytes(0)) } }
-            return .done(try keyHashes(found[0]).map(StatusTopics.query) + keyHashes(found[1]).map(StatusTopics.publishedQuery))
+    /// The first registrants of these rows.
+    private static func oldest(_ rows: [Row]) throws -> [KeyHash] {
+        var (registrants, seen) = ([KeyHash](), Set<KeyHash>())
+        for row in rows where registrants.count < candidateLimit {
+            guard let keyHash = KeyHash(bytes: try row.bytes(0)), seen.insert(keyHash).inserted else { continue }
+            registrants.append(keyHash)
         }
+        return registrants
     }
 
     private static let highestID = Query(StatusStorage.registration, [Query.Output.maximum(.id)])
@@ -73,8 +81,8 @@ struct TopicKeyStorage: Sendable {
     }
 
     /// Stores no key for a registrant that has unregistered in the meantime: nothing would delete it.
-    func keep(_ key: SymmetricKey, of topic: String, ifRegisteredUnder tag: TopicTag) -> StoreCommand<Void> {
-        Self.queryTopics(withTag: tag).then { topics in .change(topics.contains(topic) ? [keep(key, of: topic)] : []) }
+    func keep(_ key: SymmetricKey, of topic: String, ifRegistered registrant: KeyHash) -> StoreCommand<Void> {
+        Registrations.installationCount(of: registrant).then { count in .change(count > 0 ? [keep(key, of: topic)] : []) }
     }
 
     /// Deletes the keys of a registrant's topics.

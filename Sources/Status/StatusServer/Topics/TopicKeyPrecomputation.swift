@@ -81,16 +81,9 @@ final class TopicKeyPrecomputation: Sendable {
         }
         guard !keys.isEmpty else { return }
         let count = keys.count
-        // Stores no key for a registrant that has unregistered in the meantime. Not awaited, so that the next keys are derived concurrently.
+        // Not awaited, so that the next keys are derived concurrently.
         store.submit(
-            [
-                StoreCommand.all(
-                    keys.map { registrant, key in
-                        Registrations.installationCount(of: registrant).then { [storage] count in
-                            .change(count > 0 ? [storage.keep(key, of: StatusTopics.query(registrant))] : [])
-                        }
-                    })
-            ]
+            [StoreCommand.all(keys.map { storage.keep($0.key, of: StatusTopics.query($0.registrant), ifRegistered: $0.registrant) })]
         ) { [counters] _ in counters.add(.topicKeyDerivedAhead, count) }
     }
 }

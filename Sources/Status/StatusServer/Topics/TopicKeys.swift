@@ -3,6 +3,7 @@ import Foundation
 import NodeMetrics
 import Core
 import RateLimits
+import StatusProtocol
 import Storage
 import Synchronization
 import Waku
@@ -29,10 +30,17 @@ final class TopicKeys: Sendable {
         var isStale = false
     }
 
+    private struct Topic: Sendable {
+        let string: String
+        let registrant: KeyHash
+        /// nil if none is stored.
+        let key: SymmetricKey?
+    }
+
     /// A derivation that waits for its turn.
     private struct Derivation: Sendable {
         let tag: TopicTag
-        let topics: [(String, SymmetricKey?)]
+        let topics: [Topic]
         let charge: Charge
     }
 
@@ -112,16 +120,18 @@ final class TopicKeys: Sendable {
     /// Loads the topic strings of a tag with their stored keys, and derives missing keys.
     private func load(_ tag: TopicTag) {
         state.withLock { $0.loading[tag]?.isStale = false }
-        let topics: [(String, SymmetricKey?)]
+        let topics: [Topic]
         do throws(StoreError) {
             topics = try store.read(
-                TopicKeyStorage.queryTopics(withTag: tag).then { [storage] strings in
-                    StoreCommand.each(strings.map(storage.key)).map { Array(zip(strings, $0)) }
+                TopicKeyStorage.queryTopics(withTag: tag).then { [storage] found in
+                    StoreCommand.each(found.map { storage.key(of: $0.topic) }).map { keys in
+                        zip(found, keys).map { Topic(string: $0.topic, registrant: $0.registrant, key: $1) }
+                    }
                 })
         } catch {
             return end(tag, .failure(error))
         }
-        if topics.allSatisfy({ $0.1 != nil }) { return end(tag, .success(topics.compactMap(\.1))) }
+        if topics.allSatisfy({ $0.key != nil }) { return end(tag, .success(topics.compactMap(\.key))) }
         let charge = charge(tag)
         let (lost, isNewWorker) = derivations.withLock { derivations in
             let lost = derivations.waiting.push(Derivation(tag: tag, topics: topics, charge: charge), by: charge.payer, charge.standing)
@@ -145,14 +155,14 @@ final class TopicKeys: Sendable {
                 return next
             }
             guard let next else { return }
-            end(next.tag, .success(next.topics.map { $0.1 ?? derive($0.0, next.tag) }))
+            end(next.tag, .success(next.topics.map { $0.key ?? derive($0) }))
         }
     }
 
-    private func derive(_ topicString: String, _ tag: TopicTag) -> SymmetricKey {
-        let key = KeyDerivation.topicKey(topicString)
+    private func derive(_ topic: Topic) -> SymmetricKey {
+        let key = KeyDerivation.topicKey(topic.string)
         counters.add(.topicKeyDerived)
-        store.enqueue(storage.keep(key, of: topicString, ifRegisteredUnder: tag))
+        store.enqueue(storage.keep(key, of: topic.string, ifRegistered: topic.registrant))
         return key
     }
 

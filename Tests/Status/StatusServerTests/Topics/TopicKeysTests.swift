@@ -15,13 +15,13 @@ import WakuCrypto
     @Test func aKeyIsStoredOnlyWhileItsRegistrantIsRegistered() async throws {
         let fixture = try StatusStoreFixture()
         let (key, storage) = (StatusStoreFixture.key(), TopicKeyStorage(fixture.store.sealer))
-        let (topic, tag) = (StatusTopics.query(key.keyHash), QueryTopics(of: key.keyHash).deployed)
+        let topic = StatusTopics.query(key.keyHash)
         try await fixture.store.register(key)
         try await fixture.store.unregister(key, version: 2)
-        try await fixture.store.commit(storage.keep(.random(), of: topic, ifRegisteredUnder: tag))
+        try await fixture.store.commit(storage.keep(.random(), of: topic, ifRegistered: key.keyHash))
         #expect(try fixture.store.topicKey(topic) == nil)
         try await fixture.store.register(key, version: 3)
-        try await fixture.store.commit(storage.keep(.random(), of: topic, ifRegisteredUnder: tag))
+        try await fixture.store.commit(storage.keep(.random(), of: topic, ifRegistered: key.keyHash))
         #expect(try fixture.store.topicKey(topic) != nil)
     }
 
