@@ -82,7 +82,7 @@ struct StatusHandler: WakuHandler {
         if case .request(let request, _, _) = message.command.command { RequestHandler.isLarge(request) } else { false }
     }
 
-    func turns(of message: Decoded<AddressedCommand>, at now: Timestamp) -> (charge: Charge, size: Int)? {
+    func turns(of message: Decoded<AddressedCommand>, after outcome: Outcome?, at now: Timestamp) -> (charge: Charge, size: Int)? {
         guard isLarge(message), case .request(let request, _, _) = message.command.command else { return nil }
         // The signer is a new key: the registrant that the request is about pays.
         let charge = request.requests.lazy.compactMap { KeyHash(bytes: $0.publicKey) }.first

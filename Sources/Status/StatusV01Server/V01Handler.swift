@@ -41,9 +41,8 @@ struct V01Handler: WakuHandler {
         switch message.command.command {
         case .register(let claim): return server(of: message).register.change(claim, at: now).map(Outcome.register)
         case .request(let request, let key, let expires):
-            let pending = V01PendingRequest(isLarge: V01RequestHandler.isLarge(request))
             return server(of: message).request.change(
-                request, after: pending, key: key, expires: expires, times: message.times, at: now
+                request, after: V01PendingRequest(of: request), key: key, expires: expires, times: message.times, at: now
             ).map(Outcome.request)
         case .query: preconditionFailure("queries change nothing")
         }
@@ -53,12 +52,12 @@ struct V01Handler: WakuHandler {
         if case .request(let request, _, _) = message.command.command { V01RequestHandler.isLarge(request) } else { false }
     }
 
-    func turns(of message: Decoded<V01AddressedCommand>, at now: Timestamp) -> (charge: Charge, size: Int)? {
+    func turns(of message: Decoded<V01AddressedCommand>, after outcome: Outcome?, at now: Timestamp) -> (charge: Charge, size: Int)? {
         guard case .request(let request, _, _) = message.command.command, let first = request.requests.first else { return nil }
         // Which registrant an access token belongs to is read with the first part.
         let payer = limits.standings.hasher.payer(.registrant, first.accessToken.bytes)
-        // So are the devices of the records.
-        return (Charge(payer, .stranger), LargeRequests.partCount)
+        let pending = if case .request(let outcome) = outcome { outcome.pending } else { V01PendingRequest(of: request) }
+        return (Charge(payer, .stranger), pending.size)
     }
 
     func change(_ message: Decoded<V01AddressedCommand>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? {

@@ -109,9 +109,11 @@ public protocol WakuHandler: Sendable {
     func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Outcome>
     /// Whether this is a request that is too large to be committed at once.
     func isLarge(_ message: Decoded<Command>) -> Bool
-    /// The payer of the turns of a request that is committed in parts, and the largest number of devices in a part; nil for other messages. A payer
-    /// that is not known yet is a stranger.
-    func turns(of message: Decoded<Command>, at now: Timestamp) -> (charge: Charge, size: Int)?
+    /// The payer of the next turn of a request that is committed in parts, and the largest number of devices in this part; nil for other messages. A
+    /// payer that is not known yet is a stranger.
+    ///
+    /// - Parameter outcome: of the parts before; nil for the first one.
+    func turns(of message: Decoded<Command>, after outcome: Outcome?, at now: Timestamp) -> (charge: Charge, size: Int)?
     /// The next part of a request that is not complete: a large one, or one that turned out to have more devices than a part may; nil when it is
     /// complete.
     ///
@@ -136,7 +138,7 @@ extension WakuHandler {
     public func charge(of tag: TopicTag, at now: Timestamp) -> Charge { .unattributed }
     public func displaced(_ limit: RateLimitTable.Refusal, _ standing: Standing) {}
     public func isLarge(_ message: Decoded<Command>) -> Bool { false }
-    public func turns(of message: Decoded<Command>, at now: Timestamp) -> (charge: Charge, size: Int)? { nil }
+    public func turns(of message: Decoded<Command>, after outcome: Outcome?, at now: Timestamp) -> (charge: Charge, size: Int)? { nil }
     public func change(_ message: Decoded<Command>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? { nil }
     public func committed(_ message: Decoded<Command>, part outcome: Outcome) {}
     public func queued(by outcome: Outcome) -> [QueuedDelivery] { [] }

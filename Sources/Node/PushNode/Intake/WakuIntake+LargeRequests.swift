@@ -11,7 +11,7 @@ extension WakuIntake {
     struct Part: Sendable {
         let message: Message
         let answer: PendingAnswer
-        /// The payer, and the largest number of devices in a part.
+        /// The payer, and the largest number of devices in this part.
         let turns: (charge: Charge, size: Int)
         let command: StoreCommand<Claimed<Handler.Outcome>>
         let isFirst: Bool
@@ -26,7 +26,8 @@ extension WakuIntake {
     func addRest(of message: Message, answer: PendingAnswer, after result: Result<Claimed<Handler.Outcome>, StoreError>) -> Bool {
         let time = node.now()
         guard message.kind == .request, let outcome = (try? result.get())?.outcome,
-            let command = handler.change(message, after: outcome, at: time), let turns = handler.turns(of: message, at: time)
+            let command = handler.change(message, after: outcome, at: time),
+            let turns = handler.turns(of: message, after: outcome, at: time)
         else { return false }
         handler.committed(message, part: outcome)
         // It was admitted as a small one.
@@ -71,9 +72,11 @@ extension WakuIntake {
             // The spans of a trace follow each other: those of later parts are not in it.
             if part.isFirst { part.message.times?.trace?.mark(.committed) }
             queued += handler.queued(by: outcome)
-            if let command = handler.change(part.message, after: outcome, at: time) {
+            if let command = handler.change(part.message, after: outcome, at: time),
+                let turns = handler.turns(of: part.message, after: outcome, at: time)
+            {
                 let next = claimed(command, for: part.message)
-                add(Part(message: part.message, answer: part.answer, turns: part.turns, command: next, isFirst: false))
+                add(Part(message: part.message, answer: part.answer, turns: turns, command: next, isFirst: false))
             } else {
                 ended.append((part, result))
             }

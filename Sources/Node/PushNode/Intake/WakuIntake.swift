@@ -214,7 +214,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         expect(answers, to: messages)
         var whole: [(message: Message, answer: PendingAnswer)] = []
         for (message, answer) in zip(messages, answers) {
-            if handler.isLarge(message), let turns = handler.turns(of: message, at: time) {
+            if handler.isLarge(message), let turns = handler.turns(of: message, after: nil, at: time) {
                 add(Part(message: message, answer: answer, turns: turns, command: command(of: message, at: time), isFirst: true))
             } else {
                 whole.append((message, answer))

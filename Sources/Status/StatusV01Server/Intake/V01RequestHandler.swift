@@ -29,6 +29,8 @@ struct V01PendingRequest: Sendable {
     var decidedCount = 0
     /// The number of entries whose records are looked up for the next part.
     var nextCount = LargeRequests.partCount
+    /// The maximum number of devices in the next part; if it is ``NodeAPI/LargeRequests/partCount``, its first account may have any number.
+    var size = LargeRequests.smallCount
     /// Whether the next part takes turns with those of other requests.
     var isLarge = false
     /// What these have left for the others.
@@ -63,6 +65,17 @@ struct V01PendingRequest: Sendable {
     }
 }
 
+extension V01PendingRequest {
+    /// A request before its first part.
+    init(of request: V01.Request) {
+        isLarge = V01RequestHandler.isLarge(request)
+        if isLarge { size = Self.firstSize(ofEntries: request.requests.count) }
+    }
+
+    /// The room for the devices of accounts that were not looked up yet. An account rarely has more than two.
+    fileprivate static func firstSize(ofEntries count: Int) -> Int { min(2 * count, LargeRequests.partCount) }
+}
+
 /// Decides on requests and the notifications that they put into the outbox, as a pure function of stored rows.
 struct V01RequestHandler: Sendable {
     struct Outcome: Sendable {
@@ -87,7 +100,8 @@ struct V01RequestHandler: Sendable {
         let request: V01.Request
         /// The entries before.
         let former: V01PendingRequest
-        let isLast: Bool
+        /// The number of entries after.
+        let leftCount: Int
         let key: [UInt8]
         let expires: Timestamp
         let times: MessageTimes?
@@ -103,9 +117,18 @@ struct V01RequestHandler: Sendable {
             pending.state = state
             pending.room = room ?? former.room
             pending.decidedCount += request.requests.count
+            let isEmpty = request.requests.isEmpty
             // Where accounts have many devices, most entries of a part would be looked up in vain.
-            if former.isLarge { pending.nextCount = min(2 * request.requests.count, LargeRequests.partCount) }
-            if !isLast {
+            if former.isLarge, !isEmpty { pending.nextCount = min(2 * request.requests.count, LargeRequests.partCount) }
+            if leftCount > 0 {
+                if isEmpty {
+                    // The next account has more devices.
+                    pending.size = LargeRequests.partCount
+                } else if former.isLarge {
+                    pending.size = min(2 * former.size, LargeRequests.partCount)
+                } else {
+                    pending.size = V01PendingRequest.firstSize(ofEntries: leftCount)
+                }
                 pending.isLarge = true
                 pending.parts = former.parts ?? AwaitedParts()
             }
@@ -115,8 +138,9 @@ struct V01RequestHandler: Sendable {
 
     static func isLarge(_ request: V01.Request) -> Bool { request.requests.count > LargeRequests.smallCount }
 
-    /// Decides the next entries of a request, up to ``NodeAPI/LargeRequests/partCount`` and as many devices. The number of devices is known when the
-    /// records are looked up: of a request with few entries, ``NodeAPI/LargeRequests/smallCount`` devices are decided at once, and others in turn.
+    /// Decides the next entries of a request, up to ``NodeAPI/LargeRequests/partCount``, with the devices that ``V01PendingRequest/size`` has room for.
+    /// Their number is known when the records are looked up: of a request with few entries, ``NodeAPI/LargeRequests/smallCount`` devices are decided at
+    /// once, and others in turn.
     func change(
         _ request: V01.Request, after former: V01PendingRequest, key: [UInt8], expires: Timestamp, times: MessageTimes?, at now: Timestamp
     ) -> StoreCommand<Outcome> {
@@ -125,13 +149,13 @@ struct V01RequestHandler: Sendable {
             var next = request
             next.requests = Array(entries)
             return Part(
-                request: next, former: former, isLast: entries.endIndex == request.requests.endIndex, key: key, expires: expires,
+                request: next, former: former, leftCount: request.requests.endIndex - entries.endIndex, key: key, expires: expires,
                 times: times, now: now)
         }
         var seen: Set<AccessToken> = []
         let tokens = entries.map(\.accessToken).filter { seen.insert($0).inserted }
         let room = Records.SelectionRoom(
-            deviceCount: former.isLarge ? LargeRequests.partCount : LargeRequests.smallCount, hasFirst: former.isLarge,
+            deviceCount: former.size, hasFirst: former.size == LargeRequests.partCount,
             freeByteCount: former.decidedCount == 0 ? ReadingBill.freeByteCount : 0)
         return V01Answers.answer(to: key).then { known in
             if let known {
@@ -203,7 +227,7 @@ struct V01RequestHandler: Sendable {
         let deliveries = Set(planned.map(\.notification.id) + decision.awaited)
         let state = part.former.state.adding(deliveries, hasBadToken: decision.hasBadToken, isRefused: isRefused)
         let outcome = part.outcome(state, room: decision.room, deliveries)
-        if part.isLast, outcome.pending.deliveries.isEmpty {
+        if part.leftCount == 0, outcome.pending.deliveries.isEmpty {
             let verdict = outcome.pending.verdict([:])
             if verdict.isFinal { changes.append(V01Answers.remember(verdict.error, to: part.key, at: now)) }
         }
