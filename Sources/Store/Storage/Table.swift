@@ -85,12 +85,20 @@ public struct SealedColumn: Sendable {
     package let binding: Binding
     /// The name of such rows in the output of `admin check`.
     package let label: String
+    /// Whether each content has some ten KiB at most, so that hundreds may be in memory at once. Others may have 2 MiB.
+    package private(set) var isSmall = false
 
     /// Encrypts the column, with the binding columns as associated data: a value that is moved to another row cannot be decrypted.
     public init(_ column: Column, boundTo binding: [Column], label: String) {
         self.column = column
         self.binding = .columns(binding)
         self.label = label
+    }
+
+    /// As ``init(_:boundTo:label:)``, for contents of some ten KiB at most.
+    package init(small column: Column, boundTo binding: [Column], label: String) {
+        self.init(column, boundTo: binding, label: label)
+        isSmall = true
     }
 
     /// A column of a cache. Where its rows would have to be decrypted, as in a move or a key rotation, they are skipped or deleted, and recomputed

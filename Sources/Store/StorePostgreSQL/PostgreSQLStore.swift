@@ -225,7 +225,7 @@ struct VisitFailure: Error {
 struct ScanPage {
     private static let first = 16
     private static let largest = 512
-    /// Of rows with encrypted content, each of which may have 2 MiB: small rows do not tell how large the next ones are.
+    /// Of rows with encrypted content that may have 2 MiB each: small rows do not tell how large the next ones are.
     private static let largestOfContents = 32
     private static let smallByteCount = 1 << 20
 
@@ -233,8 +233,8 @@ struct ScanPage {
     private(set) var rowCount = Self.first
 
     init(of query: Query) {
-        let hasContents = query.table.sealed.map { query.outputs.contains(.column($0.column)) } ?? false
-        limit = hasContents ? Self.largestOfContents : Self.largest
+        let hasLargeContents = query.table.sealed.map { !$0.isSmall && query.outputs.contains(.column($0.column)) } ?? false
+        limit = hasLargeContents ? Self.largestOfContents : Self.largest
     }
 
     /// - Parameter byteCount: the size of the last page.

@@ -23,4 +23,11 @@ struct ScanPageTests {
     func contents() {
         #expect(rowCounts(of: Counters.sealedRows, pages: [1000, 1000, 1000, 1 << 20]) == [32, 32, 32, 16])
     }
+
+    @Test("They double if encrypted content is small in all rows")
+    func smallContents() {
+        let (name, sealed) = (Column("name", .bytes), Column("sealed", .bytes))
+        let table = Table("entry", columns: [name, sealed], sealed: SealedColumn(small: sealed, boundTo: [name], label: "entries"))
+        #expect(rowCounts(of: Query(table, [name, sealed]), pages: [1000, 1000, 1000, 1 << 20]) == [32, 64, 128, 16])
+    }
 }

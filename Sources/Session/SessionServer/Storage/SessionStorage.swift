@@ -58,7 +58,8 @@ package enum SessionStorage {
             indexes: [
                 Index("session_subscription_account", on: [account]), Index("session_subscription_token", on: [token]),
                 Index("session_subscription_signed", on: [signedAt, service]),
-            ] + indexes, neverReusesIDs: true, sealed: SealedColumn(sealed, boundTo: [name, signedAt], label: "Session subscriptions"))
+            ] + indexes, neverReusesIDs: true,
+            sealed: SealedColumn(small: sealed, boundTo: [name, signedAt], label: "Session subscriptions"))
     }
 
     // MARK: Names of ended subscriptions
