@@ -64,6 +64,14 @@ extension StoreContract {
                 try await prune(store, before: ahead + 3, at: ahead + day)
                 #expect(try Self.times(in: store) == [])
             },
+            StoreContract("Rows added while a clock was ahead are pruned by count, however fresh") { fixture in
+                let ahead = now + day / 2
+                let store = try await fixture.open(with: items([ahead, ahead + 1, now - 4, now - 3, now - 2]))
+                try await prune(store, before: now - day, keeping: 4, since: now - 10)
+                #expect(try Self.times(in: store) == [ahead + 1, now - 4, now - 3, now - 2])
+                try await prune(store, before: now - day, keeping: 1, since: now - 3)
+                #expect(try Self.times(in: store) == [now - 3, now - 2])
+            },
             StoreContract("Many rows are deleted in several commits, until the task is cancelled") { fixture in
                 let store = WatchedStore(try fixture.open())
                 func fill() async throws {

@@ -33,7 +33,9 @@ package struct TimedRows: Sendable {
         var end: Int64?
         try store.scan(oldest(limit: Self.pruneLimit)) { row in
             let (id, time) = (try row.integer(0), Timestamp(rawValue: (try? row.integer(1)) ?? .max))
-            guard time < cutoff || (isLimited && id <= beyond && time < fresh) else { return time > now + Self.farAhead }
+            // A row that is ahead is not known to be fresh, and must not keep those after it.
+            let isBeyond = isLimited && id <= beyond && (time < fresh || time > now)
+            guard time < cutoff || isBeyond else { return time > now + Self.farAhead }
             end = id
             return true
         }
@@ -56,7 +58,7 @@ extension Store {
     /// in chunks as ``commitInChunks(atMost:_:)`` does. One call deletes at most a million: call it again after a while.
     ///
     /// If the clock was set back, some rows older than `cutoff` may remain. Rows that were added while it was ahead stay until rows after them are
-    /// deleted.
+    /// deleted, or until they are beyond `limit`.
     package func prune(
         _ rows: TimedRows, before cutoff: Timestamp, at now: Timestamp, keeping limit: Int,
         since fresh: Timestamp = Timestamp(rawValue: .max)
