@@ -40,7 +40,8 @@ package enum StoreBackup {
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
     ///   - parts: all parts that have tables in the database.
     /// - Returns: the inspection of the backup.
-    /// - Throws: ``StoreError``, and then nothing is changed.
+    /// - Throws: ``StoreError``, and then the database is not replaced. If only this step failed, `.replaced` is already the present database, no longer
+    ///   that of an earlier restore.
     package static func restore(
         _ backup: String, into folder: DataFolder, storageKey: SymmetricKey, parts: [StorePart]
     ) throws(StoreError) -> StoreInspection {
@@ -94,7 +95,9 @@ package enum StoreBackup {
             if !isSameFile(kept, replaced) { unlink(replaced + "-wal") }
             for suffix in ["", "-wal"] where access(kept + suffix, F_OK) == 0 {
                 guard rename(kept + suffix, replaced + suffix) == 0 else {
-                    throw StoreError(code: .cannotCreate, message: "\(replaced + suffix) \(DiskSpace.creationFailure(errno))")
+                    let error = StoreError(code: .cannotCreate, message: "\(replaced + suffix) \(DiskSpace.creationFailure(errno))")
+                    for suffix in ["", "-wal"] { unlink(kept + suffix) }
+                    throw error
                 }
             }
         }

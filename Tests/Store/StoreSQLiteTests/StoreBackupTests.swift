@@ -120,6 +120,20 @@ import WakuCrypto
         #expect(try replace(failing: EIO) == ["previous", "of an earlier restore"])
     }
 
+    /// As when a folder has the name of the database that is kept.
+    @Test func aRestoreThatCannotKeepThePreviousDatabaseLeavesNoOtherName() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path + "/database"
+        for (suffix, text) in [("", "previous"), (".restoring", "new")] {
+            try text.write(toFile: path + suffix, atomically: false, encoding: .utf8)
+        }
+        try FileManager.default.createDirectory(atPath: path + ".replaced", withIntermediateDirectories: false)
+        let error = #expect(throws: StoreError.self) { try StoreBackup.replace(path, by: path + ".restoring") }
+        #expect(error?.code == .cannotCreate)
+        #expect(access(path + ".replaced.new", F_OK) != 0)
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == "previous")
+    }
+
     @Test func oneOfSeveralProcessesWritesABackup() async throws {
         let fixture = try StoreFixture()
         let backup = fixture.folder.path + "/backup"
