@@ -74,7 +74,8 @@ package struct Limits: Hashable, Sendable {
         (.notificationsByTarget, \.notificationsByTarget, "notifications for a device by all senders; above it, INTERNAL_ERROR"),
         (
             .newRegistrations, \.newRegistrations,
-            "registrations of new devices, in total, by standing and device token; above it, INTERNAL_ERROR"
+            "registrations of new devices, in total, by standing and device token; above it, INTERNAL_ERROR. A record "
+                + "of version 0.1 counts for each of its new devices"
         ),
         (.registrations, \.registrations, "registrations and unregistrations in total"),
         (.queries, \.queries, "queries in total"),

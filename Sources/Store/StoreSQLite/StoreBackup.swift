@@ -30,9 +30,9 @@ package enum StoreBackup {
     }
 
     /// Replaces the folder's database by a backup, after reading the whole backup. The previous database is kept beside it as
-    /// `waku-push.sqlite.replaced`, unless it is the same backup: a restore that is repeated keeps the database before the first.
+    /// `waku-push.sqlite.replaced`.
     ///
-    /// A killed process leaves either the old database or the new one, and in the latter case the old one as `.replaced`.
+    /// A killed process leaves either the old database or the new one.
     ///
     /// - Parameters:
     ///   - backup: a file that ``write(_:to:storageKey:)`` made, or a copy of a stopped daemon's database.
@@ -40,8 +40,7 @@ package enum StoreBackup {
     ///   - storageKey: see ``Storage/Sealer/storageKey(of:)``.
     ///   - parts: all parts that have tables in the database.
     /// - Returns: the inspection of the backup.
-    /// - Throws: ``StoreError``, and then the database is not replaced. If only this step failed, `.replaced` is already the present database, no longer
-    ///   that of an earlier restore.
+    /// - Throws: ``StoreError``, and then nothing is changed.
     package static func restore(
         _ backup: String, into folder: DataFolder, storageKey: SymmetricKey, parts: [StorePart]
     ) throws(StoreError) -> StoreInspection {
@@ -89,24 +88,18 @@ package enum StoreBackup {
         _ path: String, by candidate: String, link: (String, String) -> Int32 = { Foundation.link($0, $1) }
     ) throws(StoreError) {
         let (replaced, kept) = (path + ".replaced", path + ".replaced.new")
-        try keep(path, as: kept, link)
-        // Only now, so that a failure leaves the file of an earlier restore; and before the database is replaced, so that it has a name at any time.
-        if access(kept, F_OK) == 0, !hasSamePages(path, as: candidate) {
-            if !isSameFile(kept, replaced) { unlink(replaced + "-wal") }
-            for suffix in ["", "-wal"] where access(kept + suffix, F_OK) == 0 {
-                guard rename(kept + suffix, replaced + suffix) == 0 else {
-                    let error = StoreError(code: .cannotCreate, message: "\(replaced + suffix) \(DiskSpace.creationFailure(errno))")
-                    for suffix in ["", "-wal"] { unlink(kept + suffix) }
-                    throw error
-                }
-            }
-        }
-        // Nothing is renamed to another name of the same file, as after a restore that was killed here.
-        for suffix in ["", "-wal"] { unlink(kept + suffix) }
+        // A restore that was killed after it had replaced the database left the previous one under this name: that one is kept.
+        if access(kept, F_OK) != 0 || isSameFile(kept, path) { try keep(path, as: kept, link) }
         // A log must not be applied to another database.
         for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
         guard rename(candidate, path) == 0 else {
+            for suffix in ["", "-wal"] { unlink(kept + suffix) }
             throw StoreError(code: .cannotCreate, message: "\(path) can't be replaced: give this user access to the folder")
+        }
+        // Only now, so that a failure leaves the file of an earlier restore.
+        if access(kept, F_OK) == 0 {
+            unlink(replaced + "-wal")
+            for suffix in ["", "-wal"] { rename(kept + suffix, replaced + suffix) }
         }
         UnfinishedFile.syncFolder(of: path)
     }
@@ -116,28 +109,7 @@ package enum StoreBackup {
         return stat(path, &one) == 0 && stat(other, &two) == 0 && one.st_dev == two.st_dev && one.st_ino == two.st_ino
     }
 
-    /// Whether two databases without logs differ in nothing but their headers, which change when a database is opened.
-    private static func hasSamePages(_ path: String, as other: String) -> Bool {
-        let headerByteCount: UInt64 = 100
-        guard access(path + "-wal", F_OK) != 0, let (one, two) = try? (reading(path), reading(other)),
-            let size = try? one.seekToEnd(), size > headerByteCount, (try? two.seekToEnd()) == size
-        else { return false }
-        do {
-            for file in [one, two] { try file.seek(toOffset: headerByteCount) }
-            while let pages = try one.read(upToCount: 1 << 20), !pages.isEmpty {
-                guard try two.read(upToCount: 1 << 20) == pages else { return false }
-            }
-            return true
-        } catch {
-            return false
-        }
-    }
-
-    private static func reading(_ path: String) throws -> FileHandle {
-        try FileHandle(forReadingFrom: URL(fileURLWithPath: path))
-    }
-
-    /// Gives a database that exists a second name.
+    /// Gives a database that exists a second name. The name of its log is made first: with the database's own, both are complete.
     private static func keep(_ path: String, as kept: String, _ link: (String, String) -> Int32) throws(StoreError) {
         for suffix in ["", "-wal"] { unlink(kept + suffix) }
         guard FileManager.default.fileExists(atPath: path) else { return }
@@ -147,17 +119,20 @@ package enum StoreBackup {
             try? old.close()
         }
         do throws(StoreError) {
-            for suffix in ["", "-wal"] where FileManager.default.fileExists(atPath: path + suffix) {
+            for suffix in ["-wal", ""] where FileManager.default.fileExists(atPath: path + suffix) {
                 if link(path + suffix, kept + suffix) == 0 { continue }
                 // File systems without hard links, such as FAT and SMB shares.
                 guard [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) else {
                     throw StoreError(code: .cannotCreate, message: "\(kept + suffix) \(DiskSpace.creationFailure(errno))")
                 }
-                try copy(path + suffix, to: kept + suffix)
-                _ = try? sync(kept + suffix)
+                let unfinished = kept + ".partial"
+                unlink(unfinished)
+                try copy(path + suffix, to: unfinished)
+                _ = try? sync(unfinished)
+                rename(unfinished, kept + suffix)
             }
         } catch {
-            for suffix in ["", "-wal"] { unlink(kept + suffix) }
+            for suffix in ["", "-wal", ".partial"] { unlink(kept + suffix) }
             throw error
         }
     }

@@ -58,40 +58,20 @@ import WakuCrypto
         #expect(try store.version(of: "kept") == 7)
     }
 
-    /// After a kill the operator can't tell whether the restore has replaced the database.
-    @Test func aRepeatedRestoreKeepsTheDatabaseBeforeTheFirst() async throws {
-        let (fixture, other) = (try StoreFixture(), try TemporaryFolder())
-        let backup = fixture.folder.path + "/backup"
-        try await fixture.store.put("kept", version: 7)
-        #expect(try StoreBackup.write(fixture.store, to: backup, storageKey: fixture.storageKey).isWhole)
-        try await fixture.store.put("kept", version: 8)
-        try fixture.store.close()
-        let folder = try DataFolder(locking: fixture.folder.path)
-        for _ in 0..<2 {
-            #expect(try StoreBackup.restore(backup, into: folder, storageKey: fixture.storageKey, parts: [Records.part]).isWhole)
-            // The command opens it, which changes the header of the file.
-            let restored = try SQLiteStore(existing: folder.path, storageKey: fixture.storageKey, parts: [Records.part])
-            #expect(try restored.version(of: "kept") == 7)
-            try restored.close()
-        }
-        try FileManager.default.moveItem(atPath: fixture.path + ".replaced", toPath: DataFolder.databasePath(in: other.path))
-        let previous = try SQLiteStore(existing: other.path, storageKey: fixture.storageKey, parts: [Records.part])
-        #expect(try previous.version(of: "kept") == 8)
-        try previous.close()
-        folder.unlock()
-    }
-
-    /// Killed just before the database was replaced: it has both names, and its log, which could not be merged, has one.
-    @Test func aRestoreThatWasKilledIsRepeated() throws {
+    /// Killed after the first step, the database has both names; after the second one it is the backup's copy, and the previous one has an interim name.
+    @Test(arguments: [false, true]) func aRestoreThatWasKilledIsRepeated(hasReplaced: Bool) throws {
         let folder = try TemporaryFolder()
         let path = folder.path + "/database"
-        for (suffix, text) in [("", "previous"), (".replaced-wal", "log"), (".restoring", "new")] {
+        for (suffix, text) in [("", "previous"), (".restoring", "new"), (".replaced", "earlier")] {
             try text.write(toFile: path + suffix, atomically: false, encoding: .utf8)
         }
-        for suffix in [".replaced", ".replaced.new"] { #expect(link(path, path + suffix) == 0) }
+        #expect(link(path, path + ".replaced.new") == 0)
+        if hasReplaced {
+            unlink(path)
+            try "new".write(toFile: path, atomically: false, encoding: .utf8)
+        }
         try StoreBackup.replace(path, by: path + ".restoring")
-        let contents = try ["", ".replaced", ".replaced-wal"].map { try String(contentsOfFile: path + $0, encoding: .utf8) }
-        #expect(contents == ["new", "previous", "log"])
+        #expect(try ["", ".replaced"].map { try String(contentsOfFile: path + $0, encoding: .utf8) } == ["new", "previous"])
         #expect(access(path + ".replaced.new", F_OK) != 0)
     }
 
@@ -118,20 +98,6 @@ import WakuCrypto
 
     @Test func aRestoreThatFailsLeavesThePreviousDatabaseOfAnEarlierOne() throws {
         #expect(try replace(failing: EIO) == ["previous", "of an earlier restore"])
-    }
-
-    /// As when a folder has the name of the database that is kept.
-    @Test func aRestoreThatCannotKeepThePreviousDatabaseLeavesNoOtherName() throws {
-        let folder = try TemporaryFolder()
-        let path = folder.path + "/database"
-        for (suffix, text) in [("", "previous"), (".restoring", "new")] {
-            try text.write(toFile: path + suffix, atomically: false, encoding: .utf8)
-        }
-        try FileManager.default.createDirectory(atPath: path + ".replaced", withIntermediateDirectories: false)
-        let error = #expect(throws: StoreError.self) { try StoreBackup.replace(path, by: path + ".restoring") }
-        #expect(error?.code == .cannotCreate)
-        #expect(access(path + ".replaced.new", F_OK) != 0)
-        #expect(try String(contentsOfFile: path, encoding: .utf8) == "previous")
     }
 
     @Test func oneOfSeveralProcessesWritesABackup() async throws {
