@@ -16,10 +16,13 @@ struct TopicKeyStorage: Sendable {
         self.sealer = sealer
     }
 
-    private static let findByTopic = Query(
-        StatusStorage.registration, [StatusStorage.keyHash], where: [.equal(StatusStorage.queryTopic)], order: [.ascending(.id)])
-    private static let findByPublishedTopic = Query(
-        StatusStorage.registration, [StatusStorage.keyHash], where: [.equal(StatusStorage.publishedQueryTopic)], order: [.ascending(.id)])
+    private static let findByTopic = find(StatusStorage.queryTopic)
+    private static let findByPublishedTopic = find(StatusStorage.publishedQueryTopic)
+
+    /// The oldest rows first. Ordered by the output: for the column, PostgreSQL may read the table in the order of its ids, up to the topic's rows.
+    private static func find(_ topic: Column) -> Query {
+        Query(StatusStorage.registration, [StatusStorage.keyHash, .id], where: [.equal(topic)], order: [.output(1)])
+    }
 
     /// The topic strings that match this tag, of the registrants with the oldest rows.
     static func queryTopics(withTag tag: TopicTag) -> StoreCommand<[(topic: String, registrant: KeyHash)]> {
