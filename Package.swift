@@ -226,14 +226,14 @@ package.targets += room(
 package.targets += room(
     "Session",
     [
-        library("SessionProtocol", ["CSodium", "CZeroMQ", "Core", "WakuCrypto", deque, logging]),
+        library("SessionProtocol", ["CSodium", "Core", "WakuCrypto", deque, logging, nio, nioSockets]),
         library(
             "SessionServer",
             [
                 "Core", "Delivery", "HTTPService", "NIOSupport", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "Storage",
                 "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
-        library("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),
+        library("SessionStandIns", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto"]),
     ])
 
 // MARK: - Client: the client's half of Status, and the receiver's of Web Push
@@ -456,7 +456,7 @@ package.targets += tests(
 package.targets += tests(
     of: "Session",
     [
-        tests("SessionProtocol", ["Core", "SessionStandIns", "WakuCrypto", logging]),
+        tests("SessionProtocol", ["Core", "SessionStandIns", "WakuCrypto", logging, nio]),
         tests(
             "SessionServer",
             [

@@ -11,7 +11,7 @@ import WakuCrypto
 
 /// Connections, each driven by a sequence of ``Steps``.
 extension Decoder {
-    static var connections: [Decoder] { [upgrades, libp2p, streams, oxenMQ] }
+    static var connections: [Decoder] { [upgrades, libp2p, streams, zmtp, oxenMQ] }
 
     private struct Refused: Error {}
 
@@ -199,6 +199,34 @@ extension Decoder {
     }
 
     // MARK: oxenmq
+
+    /// The bytes of a server without CURVE, which arrive at once, and one by one: events, answers and the end are the same.
+    private static var zmtp: Decoder {
+        func frame(_ flags: UInt8, _ body: [UInt8]) -> [UInt8] { [flags, UInt8(body.count)] + body }
+        let greeting = [0xFF] + [UInt8](repeating: 0, count: 8) + [0x7F, 3, 1] + Array("NULL".utf8) + [UInt8](repeating: 0, count: 48)
+        let ready = [5] + Array("READY".utf8) + [11] + Array("Socket-Type".utf8) + [0, 0, 0, 6] + Array("ROUTER".utf8)
+        let seed =
+            greeting + frame(4, ready) + frame(0, Array("HELLO".utf8)) + frame(1, Array("REPLY".utf8)) + frame(1, [1])
+            + [2, 0, 0, 0, 0, 0, 0, 0, 2, 8, 9] + frame(4, [4] + Array("PING".utf8) + [0, 9, 7, 7]) + frame(4, [4] + Array("PONG".utf8))
+        return reading("connections of ZMTP", [seed]) { bytes in
+            let runs = [[bytes[...]], bytes.indices.map { bytes[$0...$0] }].map { chunks in
+                var connection = ZMTPConnection(curve: nil, maximumPartByteCount: 200)
+                var (events, end) = ([ZMTPConnection.Event](), OxenMQClient.Reason?.none)
+                for chunk in chunks where end == nil {
+                    connection.receive(ByteBuffer(bytes: chunk))
+                    do throws(OxenMQClient.Reason) {
+                        while let event = try connection.next() { events.append(event) }
+                        precondition(connection.heldByteCount <= (OxenMQSession.maximumPartCount + 1) * 200 + 4096)
+                    } catch {
+                        end = error
+                    }
+                }
+                return (events, end, connection.takeOutbound())
+            }
+            precondition(runs[0] == runs[1])
+            guard runs[0].1 == nil, runs[0].0.contains(.opened) else { throw Refused() }
+        }
+    }
 
     /// Messages of a storage server: a step is a part, and an odd kind says that another part of its message follows.
     private static var oxenMQ: Decoder {

@@ -120,17 +120,16 @@ struct SessionProcessTests {
         #expect(await daemon.stop().status == 0)
     }
 
-    @Test(arguments: [("libsodium.so.23", "libsodium23"), ("libzmq.so.5", "libzmq5")])
-    func aLibraryThatCannotBeOpenedIsOneLine(library: String, package: String) async throws {
-        try write("not a library", to: folder.path + "/" + library)
+    @Test func libraryThatCannotBeOpenedIsOneLine() async throws {
+        for name in ["libsodium.so.23", "libzmq.so.5"] { try write("not a library", to: folder.path + "/" + name) }
         let ended = try await run(
             [
                 "serve", "--identity", key.path, "--data", folder.path + "/other", "--http", "127.0.0.1:0", "--session-http",
                 "127.0.0.1:\(port)", "--session-onion-key", folder.path + "/onion.key", "--session-nodes", nodes,
             ], environment: ["LD_LIBRARY_PATH": folder.path])
         #expect(ended.status == 69)
-        #expect(ended.failure?.contains("\(library) cannot be used: install \(package)") == true, "\(ended.errors)")
-        // Status' half needs neither.
+        #expect(ended.failure?.contains("libsodium.so.23 cannot be used: install libsodium23") == true, "\(ended.errors)")
+        // Status' half does not need it.
         let check = ["config", "check", "--identity", key.path]
         #expect(try await run(check, environment: ["LD_LIBRARY_PATH": folder.path]).status == 0)
     }

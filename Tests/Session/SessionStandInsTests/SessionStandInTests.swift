@@ -74,7 +74,7 @@ import WakuCrypto
     @Test func storageServerMonitorsAndReports() async throws {
         let server = try await StorageServerStandIn(library: try .load(), sodium: sodium, swarms: [5])
         let events = Events()
-        let connections = OxenMQClient(library: try .load()) { _, event in
+        let connections = OxenMQClient(sodium: try .load()) { _, event in
             events.append(event)
             return .proceed
         }
@@ -116,7 +116,7 @@ import WakuCrypto
     @Test func manyServersAreTellable() async throws {
         let servers = try await StorageServerStandIn(library: try .load(), sodium: nil, swarms: [5, 6, 7])
         let events = Events()
-        let connections = OxenMQClient(library: try .load()) { connection, event in
+        let connections = OxenMQClient(sodium: try .load()) { connection, event in
             if connection.rawValue == 2 { events.append(event) }
             return .proceed
         }
@@ -142,7 +142,7 @@ import WakuCrypto
     @Test func forgottenConnectionsAreNotCounted() async throws {
         let server = try await StorageServerStandIn(library: try .load(), sodium: nil, swarms: [5])
         let events = Events()
-        let connections = OxenMQClient(library: try .load()) { _, event in
+        let connections = OxenMQClient(sodium: try .load()) { _, event in
             events.append(event)
             return .proceed
         }
@@ -184,6 +184,15 @@ import WakuCrypto
         }
         #expect(error?.description == "ZeroMQ cannot listen: Address already in use")
         await server.shutDown()
+    }
+
+    @Test func missingLibrarySaysWhatToInstall() {
+        #expect { _ = try ZeroMQLibrary(opening: "libzmq.so.9999") } throws: { error in
+            "\(error)".contains("install libzmq5")
+        }
+        #expect { _ = try ZeroMQLibrary(opening: "libc.so.6") } throws: { error in
+            "\(error)".contains("zmq_errno")
+        }
     }
 }
 

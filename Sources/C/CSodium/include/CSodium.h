@@ -23,6 +23,13 @@
        (unsigned char *plain, unsigned long long *plain_size, unsigned char *unused, const unsigned char *sealed,                              \
         unsigned long long sealed_size, const unsigned char *associated, unsigned long long associated_size, const unsigned char *nonce,       \
         const unsigned char *key))                                                                                                             \
+    DO(int, crypto_box_beforenm, (unsigned char *key, const unsigned char *public_key, const unsigned char *secret_key))                        \
+    DO(int, crypto_box_easy_afternm,                                                                                                           \
+       (unsigned char *sealed, const unsigned char *plain, unsigned long long plain_size, const unsigned char *nonce,                          \
+        const unsigned char *key))                                                                                                             \
+    DO(int, crypto_box_open_easy_afternm,                                                                                                      \
+       (unsigned char *plain, const unsigned char *sealed, unsigned long long sealed_size, const unsigned char *nonce,                         \
+        const unsigned char *key))                                                                                                             \
     DO(void, crypto_core_ed25519_scalar_add, (unsigned char *sum, const unsigned char *left, const unsigned char *right))                      \
     DO(int, crypto_scalarmult_ed25519_noclamp, (unsigned char *output, const unsigned char *scalar, const unsigned char *point))
 

@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-// Swift's module of the C library lacks these two, by which the client waits.
+// Swift's module of the C library lacks these two, by which the server waits.
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -21,12 +21,10 @@ typedef struct czmq_msg_t {
     DO(void *, zmq_ctx_new, (void))                                                                            \
     DO(int, zmq_ctx_term, (void *context))                                                                     \
     DO(int, zmq_ctx_set, (void *context, int option, int value))                                               \
-    DO(int, zmq_ctx_get, (void *context, int option))                                                          \
     DO(void *, zmq_socket, (void *context, int type))                                                          \
     DO(int, zmq_close, (void *socket))                                                                         \
     DO(int, zmq_setsockopt, (void *socket, int option, const void *value, size_t size))                        \
     DO(int, zmq_getsockopt, (void *socket, int option, void *value, size_t *size))                             \
-    DO(int, zmq_connect, (void *socket, const char *address))                                                  \
     DO(int, zmq_bind, (void *socket, const char *address))                                                     \
     DO(int, zmq_send, (void *socket, const void *bytes, size_t size, int flags))                               \
     DO(int, zmq_msg_init, (czmq_msg_t * message))                                                              \
@@ -34,43 +32,23 @@ typedef struct czmq_msg_t {
     DO(int, zmq_msg_close, (czmq_msg_t * message))                                                             \
     DO(void *, zmq_msg_data, (czmq_msg_t * message))                                                           \
     DO(size_t, zmq_msg_size, (const czmq_msg_t *message))                                                      \
-    DO(int, zmq_msg_more, (const czmq_msg_t *message))                                                         \
-    DO(int, zmq_socket_monitor, (void *socket, const char *address, int events))                               \
-    DO(int, zmq_curve_keypair, (char *z85_public_key, char *z85_secret_key))
+    DO(int, zmq_msg_more, (const czmq_msg_t *message))
 
 // Numbers of <zmq.h>: DO(name, value).
 #define CZEROMQ_NUMBERS(DO)                           \
     DO(ZMQ_MAX_SOCKETS, 2)                            \
-    DO(ZMQ_SOCKET_LIMIT, 3)                           \
-    DO(ZMQ_PAIR, 0)                                   \
-    DO(ZMQ_DEALER, 5)                                 \
     DO(ZMQ_ROUTER, 6)                                 \
     DO(ZMQ_FD, 14)                                    \
     DO(ZMQ_LINGER, 17)                                \
-    DO(ZMQ_RECONNECT_IVL, 18)                         \
     DO(ZMQ_SNDHWM, 23)                                \
     DO(ZMQ_RCVHWM, 24)                                \
-    DO(ZMQ_MAXMSGSIZE, 22)                            \
     DO(ZMQ_BACKLOG, 19)                               \
     DO(ZMQ_LAST_ENDPOINT, 32)                         \
     DO(ZMQ_ROUTER_MANDATORY, 33)                      \
-    DO(ZMQ_IPV6, 42)                                  \
     DO(ZMQ_CURVE_SERVER, 47)                          \
-    DO(ZMQ_CURVE_PUBLICKEY, 48)                       \
     DO(ZMQ_CURVE_SECRETKEY, 49)                       \
-    DO(ZMQ_CURVE_SERVERKEY, 50)                       \
-    DO(ZMQ_HANDSHAKE_IVL, 66)                         \
-    DO(ZMQ_HEARTBEAT_IVL, 75)                         \
-    DO(ZMQ_HEARTBEAT_TIMEOUT, 77)                     \
-    DO(ZMQ_CONNECT_TIMEOUT, 79)                       \
     DO(ZMQ_DONTWAIT, 1)                               \
-    DO(ZMQ_SNDMORE, 2)                                \
-    DO(ZMQ_EVENT_CONNECTED, 0x0001)                   \
-    DO(ZMQ_EVENT_CLOSED, 0x0080)                      \
-    DO(ZMQ_EVENT_DISCONNECTED, 0x0200)                \
-    DO(ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL, 0x0800)  \
-    DO(ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL, 0x2000)   \
-    DO(ZMQ_EVENT_HANDSHAKE_FAILED_AUTH, 0x4000)
+    DO(ZMQ_SNDMORE, 2)
 
 #define CZEROMQ_CONSTANT(name, value) C##name = value,
 enum { CZEROMQ_NUMBERS(CZEROMQ_CONSTANT) };
@@ -85,8 +63,5 @@ struct czeromq {
 // Opens the library for as long as the process runs. Returns NULL and fills every member, or why it could not: text of dlerror(3), valid until the
 // thread's next call of it.
 const char *czeromq_open(const char *soname, struct czeromq *functions);
-
-// Bytes that were read from a TCP connection since its beginning, or -1 if the descriptor is not one of TCP. Any descriptor may be given.
-long long czeromq_read_byte_count(int descriptor);
 
 #endif

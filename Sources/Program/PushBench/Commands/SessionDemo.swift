@@ -53,7 +53,7 @@ struct SessionDemo: ReportingCommand {
                 httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: onionKey, sodium: sodium
             ) { entries, receiver, logger, count in
                 SubscriptionMonitor(
-                    .init(source: .file(nodes)), library: library, entries: entries, receiver: receiver, logger: logger, count: count)
+                    .init(source: .file(nodes)), sodium: sodium, entries: entries, receiver: receiver, logger: logger, count: count)
             }
             session.apnsTopic = "com.loki-project.loki-messenger"
             var configuration = ServerConfiguration(identity: .generate(), dataPath: folder + "/data")

@@ -78,9 +78,9 @@ struct SessionBench: Sendable {
         guard let key = OnionKey(.random(count: OnionKey.byteCount), sodium: sodium) else { throw .disk }
         return SessionPush.Configuration(
             httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: key, sodium: sodium
-        ) { [library] entries, receiver, logger, count in
+        ) { [sodium] entries, receiver, logger, count in
             let monitor = SubscriptionMonitor(
-                .init(source: .file(nodes)), library: library, entries: entries, receiver: receiver, logger: logger, count: count)
+                .init(source: .file(nodes)), sodium: sodium, entries: entries, receiver: receiver, logger: logger, count: count)
             made(monitor)
             return monitor
         }

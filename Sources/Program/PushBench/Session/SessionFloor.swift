@@ -1,6 +1,7 @@
 import CurlClient
 import Foundation
 import SessionProtocol
+import SessionStandIns
 import Synchronization
 import WakuCrypto
 
@@ -122,7 +123,7 @@ struct SessionFloor: Sendable {
         }
         guard let listener = server.listeners.first else { throw BenchError(code: .unavailable, message: "ZeroMQ does not listen") }
         let received = Atomic(0)
-        let client = OxenMQClient(library: library) { _, event in
+        let client = OxenMQClient(sodium: sodium) { _, event in
             if case .command = event { received.add(1, ordering: .relaxed) }
             return .proceed
         }

@@ -23,7 +23,7 @@ extension SessionBench {
         let nodes = try Self.writeNodes(servers.descriptions, in: folder)
         let asked = AskedCount()
         let monitor = SubscriptionMonitor(
-            .init(source: .file(nodes), renewal: renewal), library: library, entries: entries, receiver: NobodysMessages(),
+            .init(source: .file(nodes), renewal: renewal), sodium: sodium, entries: entries, receiver: NobodysMessages(),
             logger: .quiet
         ) { event in
             if case .asked(let count) = event { asked.add(count) }

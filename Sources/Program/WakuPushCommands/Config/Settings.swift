@@ -152,7 +152,7 @@ enum Settings {
     // MARK: Session
 
     static let sessionHttp = Setting<AddressArgument?>(
-        "session-http", "Also serve as Session's push server, with its HTTP endpoints at this address. Needs libsodium23 and libzmq5.")
+        "session-http", "Also serve as Session's push server, with its HTTP endpoints at this address. Needs libsodium23.")
     static let sessionProxy = Setting<[String]>(
         "session-proxy",
         "A reverse proxy before --session-http, whose X-Forwarded-For names the client: an address, loopback, private, or a range such as 10.0.0.0/8; repeat it for several."

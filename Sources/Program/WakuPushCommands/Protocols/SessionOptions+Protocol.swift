@@ -70,8 +70,8 @@ extension SessionOptions: OptionalProtocolOptions {
     private func servers(_ settings: [String: String], isDaemonRunning: Bool) async -> SessionSetup.Servers {
         if let path = settings[Setting.nodes] { return servers(path) }
         guard let text = settings[Setting.oxend] else { return .unusable("--session-nodes or --session-oxend is missing") }
-        guard !isDaemonRunning, let address = OxenAddress(text), let library = try? ZeroMQLibrary.load() else { return .oxend(text) }
-        guard let reason = await OxenMQClient.check(address, library: library, within: Self.oxendLimit) else { return .oxend(text) }
+        guard !isDaemonRunning, let address = OxenAddress(text), let sodium = try? Sodium.load() else { return .oxend(text) }
+        guard let reason = await OxenMQClient.check(address, sodium: sodium, within: Self.oxendLimit) else { return .oxend(text) }
         return .unusable("the oxend at \(text) does not answer: \(reason): start it, or check --session-oxend")
     }
 

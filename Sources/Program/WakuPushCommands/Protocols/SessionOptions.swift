@@ -42,13 +42,13 @@ struct SessionOptions: ParsableArguments {
         try checkRenewal()
         let onionKeyFile = try keyPath()
         let source = try source()
-        let (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
+        let sodium = try Sodium.load()
         let key = try OnionKeyFile.read(onionKeyFile, sodium)
         let monitor = SubscriptionMonitor.Configuration(
             source: source, renewal: sessionRenewal.duration, descriptors: DescriptorLimit.current)
         var configuration = SessionPush.Configuration(httpAddress: address, onionKey: key, sodium: sodium) {
             entries, receiver, logger, count in
-            SubscriptionMonitor(monitor, library: library, entries: entries, receiver: receiver, logger: logger, count: count)
+            SubscriptionMonitor(monitor, sodium: sodium, entries: entries, receiver: receiver, logger: logger, count: count)
         }
         configuration.apnsTopic = apnsTopic ?? ""
         configuration.proxies = try AddressRange.named(sessionProxy, by: "session-proxy")

@@ -36,7 +36,7 @@ package final class SubscriptionMonitor: Sendable {
         /// - Parameters:
         ///   - source: The source of the map of storage servers.
         ///   - renewal: `--session-renewal`.
-        ///   - descriptors: The limit of open files of the process: `DescriptorLimit.current`, after it was raised. A connection uses four.
+        ///   - descriptors: The limit of open files of the process: `DescriptorLimit.current`, after it was raised. A connection uses one.
         package init(source: Source, renewal: Duration = .seconds(45 * 60), descriptors: Int = .max) {
             self.source = source
             swarms.renewal = renewal
@@ -109,13 +109,13 @@ package final class SubscriptionMonitor: Sendable {
 
     /// Monitors over ZeroMQ.
     ///
-    /// - Parameter library: libzmq, loaded by ``ZeroMQLibrary/load()``.
+    /// - Parameter sodium: libsodium, loaded by ``Sodium/load()``.
     package convenience init(
-        _ configuration: Configuration, library: ZeroMQLibrary, entries: any MonitorEntrySource,
+        _ configuration: Configuration, sodium: Sodium, entries: any MonitorEntrySource,
         receiver: any SessionMessageReceiver, logger: Logger, count: @escaping @Sendable (MonitorEvent) -> Void
     ) {
         self.init(
-            configuration, connect: { OxenMQClient(library: library, configuration: $0, handler: $1) }, entries: entries,
+            configuration, connect: { OxenMQClient(sodium: sodium, configuration: $0, handler: $1) }, entries: entries,
             receiver: receiver, logger: logger, count: count)
     }
 

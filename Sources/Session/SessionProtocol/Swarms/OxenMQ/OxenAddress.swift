@@ -1,11 +1,13 @@
 import Core
+import Foundation
+import NIOCore
 import WakuCrypto
 
 /// The address of an oxenmq server.
 ///
 ///     ipc:///path      tcp://host:port      curve://host:port/<64 hex digits of its X25519 key>
 package struct OxenAddress: Hashable, Sendable {
-    /// The endpoint for libzmq.
+    /// `ipc:///path` or `tcp://host:port`.
     package let endpoint: String
     /// The server's CURVE key, 32 bytes; nil for an unencrypted connection.
     package let serverKey: [UInt8]?
@@ -39,5 +41,42 @@ package struct OxenAddress: Hashable, Sendable {
         let host = text[..<colon]
         if host.hasPrefix("[") { return host.hasSuffix("]") && host.count > 3 }
         return !host.isEmpty && host.utf8.allSatisfy { $0.isLetterOrDigit || ".-".utf8.contains($0) }
+    }
+
+    // MARK: Connecting
+
+    /// Host and port of a TCP address; an IPv6 address has no brackets.
+    private var hostAndPort: (host: String, port: Int)? {
+        let text = endpoint.dropFirst(6)
+        guard endpoint.hasPrefix("tcp://"), Self.isHostAndPort(text), let colon = text.lastIndex(of: ":"),
+            let port = Int(text[text.index(after: colon)...])
+        else { return nil }
+        return (String(text[..<colon].filter { !"[]".contains($0) }), port)
+    }
+
+    /// Whether the host is a name.
+    var isNamed: Bool { hostAndPort.map { IPAddress($0.host) == nil } ?? false }
+
+    /// The socket's address: of a name the first of IPv4, else the first of IPv6. Blocks if the host is a name.
+    func resolve() throws(OxenMQClient.Reason) -> SocketAddress {
+        do {
+            if endpoint.hasPrefix("ipc://") { return try SocketAddress(unixDomainSocketPath: String(endpoint.dropFirst(6))) }
+            guard let (host, port) = hostAndPort else { throw OxenMQClient.Reason.failed("invalid address") }
+            if !isNamed { return try SocketAddress(ipAddress: host, port: port) }
+            for family in [AF_INET, AF_INET6] {
+                var hints = addrinfo()
+                (hints.ai_family, hints.ai_socktype) = (family, Int32(SOCK_STREAM.rawValue))
+                var found: UnsafeMutablePointer<addrinfo>?
+                guard getaddrinfo(host, nil, &hints, &found) == 0, let entry = found?.pointee else { continue }
+                defer { freeaddrinfo(found) }
+                let bytes = UnsafeRawBufferPointer(start: entry.ai_addr, count: Int(entry.ai_addrlen))
+                if let address = IPAddress(socketAddress: bytes) {
+                    return try SocketAddress(packedIPAddress: ByteBuffer(bytes: address.bytes), port: port)
+                }
+            }
+            throw OxenMQClient.Reason.failed("unknown host")
+        } catch {
+            throw error as? OxenMQClient.Reason ?? .failed("invalid address")
+        }
     }
 }

@@ -29,7 +29,7 @@ struct MovesOverSocketsTests {
             var configuration = SubscriptionMonitor.Configuration(source: .file(path))
             configure(&configuration)
             let monitor = SubscriptionMonitor(
-                configuration, library: try .load(), entries: store, receiver: inbox, logger: log.logger, count: { events.add($0) })
+                configuration, sodium: try .load(), entries: store, receiver: inbox, logger: log.logger, count: { events.add($0) })
             let accounts = (0..<Self.accountCount).map { account(UInt64($0)) }
             let all = accounts.enumerated().map { index, account in
                 let authority = SignedAuthority(

@@ -92,7 +92,7 @@ final class MonitoredNetwork: Sendable {
         configure(&configuration)
         let (events, log) = (events, log)
         let monitor = SubscriptionMonitor(
-            configuration, library: try ZeroMQLibrary.load(), entries: store, receiver: inbox,
+            configuration, sodium: sodium, entries: store, receiver: inbox,
             logger: log.logger, count: { events.add($0) })
         self.monitor = monitor
         running = Task { try await monitor.run() }

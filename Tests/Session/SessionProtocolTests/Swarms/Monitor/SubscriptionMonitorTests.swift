@@ -401,7 +401,7 @@ struct SubscriptionMonitorTests {
         let path = folder.path + "/nodes.json"
         try Data("{".utf8).write(to: URL(fileURLWithPath: path))
         let monitor = SubscriptionMonitor(
-            .init(source: .file(path)), library: try .load(), entries: StoredEntries(), receiver: Inbox(), logger: RecordedLog().logger
+            .init(source: .file(path)), sodium: try .load(), entries: StoredEntries(), receiver: Inbox(), logger: RecordedLog().logger
         ) { _ in }
         await #expect(throws: StorageServerFile.Failure(path: path, reason: "not JSON")) { try await monitor.run() }
     }

@@ -41,17 +41,8 @@ final class ZeroMQSocket {
         try check(library.table.pointee.zmq_setsockopt(pointer, Int32(option), &value, MemoryLayout<Int32>.size))
     }
 
-    func setSize(_ option: Int, _ value: Int) throws(Failure) {
-        var value = Int64(value)
-        try check(library.table.pointee.zmq_setsockopt(pointer, Int32(option), &value, MemoryLayout<Int64>.size))
-    }
-
     func set(_ option: Int, _ value: [UInt8]) throws(Failure) {
         try check(library.table.pointee.zmq_setsockopt(pointer, Int32(option), value, value.count))
-    }
-
-    func connect(to endpoint: String) throws(Failure) {
-        try check(library.table.pointee.zmq_connect(pointer, endpoint))
     }
 
     /// - Returns: The endpoint, with the port chosen for `*`.
@@ -61,15 +52,6 @@ final class ZeroMQSocket {
         var (text, size) = ([UInt8](repeating: 0, count: 256), 256)
         try check(table.zmq_getsockopt(pointer, Int32(CZMQ_LAST_ENDPOINT), &text, &size))
         return String(decoding: text.prefix(max(size - 1, 0)), as: UTF8.self)
-    }
-
-    /// Reports events of its connections to a PAIR socket at an address.
-    func monitor(at address: String, events: Int) throws(Failure) {
-        try check(library.table.pointee.zmq_socket_monitor(pointer, address, Int32(events)))
-    }
-
-    func endMonitor() {
-        _ = library.table.pointee.zmq_socket_monitor(pointer, nil, 0)
     }
 
     /// - Returns: false if its queue is full, or the connection has ended.
@@ -82,35 +64,21 @@ final class ZeroMQSocket {
         return true
     }
 
-    struct Message {
-        /// At most one more than the maximum.
-        var parts: [[UInt8]] = []
-        /// Size of all parts on the wire, with the overhead of ZeroMQ and CURVE.
-        var wireByteCount = 0
-    }
-
-    /// Size of a part on the wire: CURVE's command name, nonce, tag and flags, after ZeroMQ's header.
-    static func wireByteCount(ofPart size: Int) -> Int {
-        let body = size + 33
-        return body + (body <= 255 ? 2 : 9)
-    }
-
-    /// Receives one message; nil if there is none.
-    func receive(maximumPartCount: Int) -> Message? {
+    /// Receives the parts of one message, at most one more than the maximum; nil if there is none.
+    func receive(maximumPartCount: Int) -> [[UInt8]]? {
         let table = library.table.pointee
-        var received = Message()
+        var received: [[UInt8]] = []
         var message = czmq_msg_t()
         _ = table.zmq_msg_init(&message)
         defer { _ = table.zmq_msg_close(&message) }
         while true {
             guard table.zmq_msg_recv(&message, pointer, Int32(CZMQ_DONTWAIT)) >= 0 else {
                 // libzmq delivers whole messages: after the first part, all are available.
-                return received.parts.isEmpty ? nil : received
+                return received.isEmpty ? nil : received
             }
             let size = table.zmq_msg_size(&message)
-            received.wireByteCount += Self.wireByteCount(ofPart: size)
-            if received.parts.count <= maximumPartCount {
-                received.parts.append(Array(UnsafeRawBufferPointer(start: table.zmq_msg_data(&message), count: size)))
+            if received.count <= maximumPartCount {
+                received.append(Array(UnsafeRawBufferPointer(start: table.zmq_msg_data(&message), count: size)))
             }
             guard table.zmq_msg_more(&message) == 1 else { return received }
         }

@@ -1,7 +1,7 @@
 import CZeroMQ
 package import Core
 
-/// libzmq with CURVE, loaded at run time. A value of this type is the only way to call its functions.
+/// libzmq with CURVE, loaded at run time: the servers of the demo, the benchmark and tests are its own, the node has no need of it. A value of this type is the only way to call its functions.
 package struct ZeroMQLibrary: Sendable {
     package static let soname = CZEROMQ_SONAME
     package static let debianPackage = "libzmq5"

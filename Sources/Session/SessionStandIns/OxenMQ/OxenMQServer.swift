@@ -1,5 +1,6 @@
 import CZeroMQ
 import Foundation
+import SessionProtocol
 import WakuCrypto
 
 /// A server with oxenmq's framing and CURVE on ROUTER sockets, as in storage servers, for the benchmark, the demo and tests. It accepts any client,
@@ -150,10 +151,10 @@ private final class OxenMQServerLoop {
 
     private func read(_ index: Int) {
         for _ in 0..<Self.turn {
-            guard let message = sockets[index].receive(maximumPartCount: OxenMQSession.maximumPartCount) else { return }
-            guard let identity = message.parts.first else { continue }
+            guard let parts = sockets[index].receive(maximumPartCount: OxenMQSession.maximumPartCount) else { return }
+            guard let identity = parts.first else { continue }
             let peer = OxenMQServer.Peer(listener: index, identity: identity)
-            for parts in handler(peer, Array(message.parts.dropFirst())) { _ = sockets[index].send([identity] + parts) }
+            for parts in handler(peer, Array(parts.dropFirst())) { _ = sockets[index].send([identity] + parts) }
         }
         unread.insert(index)
     }
