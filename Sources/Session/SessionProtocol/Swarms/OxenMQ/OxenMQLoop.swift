@@ -5,8 +5,8 @@ import WakuCrypto
 
 /// The connections of an ``OxenMQClient``. Used on the thread of its event loop.
 final class OxenMQLoop {
-    /// Bytes read from a connection before the next one.
-    private static let readByteCount = 64 << 10
+    /// Bytes read from a connection before the next one: at most the maximum, and fewer from one that sends little, whose buffer stays small.
+    private static let readBuffer = AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2048, maximum: 64 << 10)
     /// Limit of what the system receives for a connection that is not read. It is delivered at once when the connection ends.
     private static let receiveBufferByteCount = 256 << 10
 
@@ -61,7 +61,7 @@ final class OxenMQLoop {
             .connectTimeout(TimeAmount(configuration.handshakeTimeout))
             .channelOption(.socketOption(.so_rcvbuf), value: SocketOptionValue(Self.receiveBufferByteCount))
             .channelOption(.maxMessagesPerRead, value: 1)
-            .channelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: Self.readByteCount))
+            .channelOption(.recvAllocator, value: Self.readBuffer)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(handler.value) }
             }
