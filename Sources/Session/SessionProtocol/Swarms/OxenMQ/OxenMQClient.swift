@@ -70,8 +70,8 @@ package final class OxenMQClient: Sendable {
         package var maximumConnections = 3000
         /// Limit of a message part in bytes. A larger one ends the connection.
         package let maximumPartByteCount: Int
-        /// Limit of the bytes that wait for a slow server.
-        package let sendQueueByteCount = 16 << 20
+        /// Limit of the bytes that wait for a slow server: more than all unanswered requests, so only one that does not read at all reaches it.
+        package var sendQueueByteCount = 80 << 20
         /// From the start of a connection to ``OxenMQClient/Event/hello``.
         package var handshakeTimeout: Duration = .seconds(30)
         /// A server that was silent for so long gets a PING.

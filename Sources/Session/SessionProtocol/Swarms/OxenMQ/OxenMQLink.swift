@@ -20,8 +20,6 @@ final class OxenMQLink: ChannelInboundHandler {
     private var hasEnded = false
     /// Whether the owner has forgotten the connection: there are no more events.
     private var isClosed = false
-    /// Bytes that the system has not accepted.
-    private var queuedByteCount = 0
     /// The bytes that the owner has counted.
     var countedByteCount = 0
 
@@ -47,6 +45,10 @@ final class OxenMQLink: ChannelInboundHandler {
         liveness.heard(at: .now)
         connection.receive(unwrapInboundIn(data))
         deliver()
+    }
+
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        flush()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -117,11 +119,12 @@ final class OxenMQLink: ChannelInboundHandler {
     }
 
     private func flush() {
-        guard let channel, channel.isActive, let bytes = connection.takeOutbound() else { return }
-        let count = bytes.readableBytes
-        queuedByteCount += count
-        guard queuedByteCount <= owner.configuration.sendQueueByteCount else { return owner.close(number, .sendQueueFull) }
-        channel.writeAndFlush(bytes).assumeIsolated().whenComplete { _ in self.queuedByteCount -= count }
+        guard let channel, channel.isActive, !isClosed else { return }
+        if channel.isWritable {
+            if let bytes = connection.takeOutbound() { channel.writeAndFlush(bytes, promise: nil) }
+        } else if connection.outboundByteCount > owner.configuration.sendQueueByteCount {
+            owner.close(number, .sendQueueFull)
+        }
     }
 
     /// Closes the channel; there are no more events.
@@ -132,9 +135,8 @@ final class OxenMQLink: ChannelInboundHandler {
         guard let channel else { return nil }
         if sayingBye, session.isReady, channel.isActive {
             connection.send(OxenMQSession.farewell)
-            flush()
             // After all that waits to be sent; a server may not accept it.
-            channel.writeAndFlush(ByteBuffer()).whenComplete { _ in channel.close(promise: nil) }
+            channel.writeAndFlush(connection.takeOutbound() ?? ByteBuffer()).whenComplete { _ in channel.close(promise: nil) }
             channel.eventLoop.scheduleTask(in: Self.linger) { channel.close(promise: nil) }
         } else {
             channel.close(promise: nil)

@@ -36,6 +36,8 @@ struct ZMTPConnection {
     private static let greetingByteCount = 64
     /// Limit of a command of the handshake.
     private static let handshakeLimit = 4096
+    /// With so many bytes to send, PINGs are not answered: a server that does not read could make them grow.
+    private static let answerLimit = 64 << 10
     /// Limit of the context that a PING has and its PONG repeats.
     private static let contextLimit = 16
     /// The types of sockets that a DEALER may talk to.
@@ -176,6 +178,7 @@ struct ZMTPConnection {
         guard let size = command.first, command.count > size else { throw .invalidFrame }
         guard command.dropFirst().prefix(Int(size)).elementsEqual("PING".utf8) else { return }
         guard command.count >= 7 else { throw .invalidFrame }
+        guard outbound.readableBytes < Self.answerLimit else { return }
         send(command: [4] + Array("PONG".utf8) + command[7...].prefix(Self.contextLimit))
     }
 
@@ -213,6 +216,8 @@ struct ZMTPConnection {
         }
         outbound.writeBytes(body)
     }
+
+    var outboundByteCount: Int { outbound.readableBytes }
 
     /// The bytes to send; nil if there are none.
     mutating func takeOutbound() -> ByteBuffer? {

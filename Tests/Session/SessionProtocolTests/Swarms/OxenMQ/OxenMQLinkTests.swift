@@ -175,7 +175,7 @@ import Testing
 
     @Test func serverThatReadsNothingIsGivenUp() async throws {
         let server = try RawZMTPServer()
-        let client = self.client()
+        let client = self.client { $0.sendQueueByteCount = 1 << 20 }
         try await greeted(client, server)
         for _ in 0..<80 { client.request(connection, "x", tag: [], body: [UInt8](repeating: 1, count: 500_000)) }
         try await eventually { log.of(connection).last == .closed(.sendQueueFull) }

@@ -228,6 +228,15 @@ import WakuCrypto
         #expect(pong.flags == 2 && pong.part == ZMTPFrame.command("PONG", [8]))
     }
 
+    @Test func serverThatReadsNothingGetsNoMoreAnswers() throws {
+        var connection = try openNull()
+        let ping = ZMTPFrame.encode(ZMTPFrame.command("PING", [0, 0]), flags: 4)
+        #expect(try events(&connection, (0..<20_000).flatMap { _ in ping }).isEmpty)
+        #expect(65_536..<65_600 ~= connection.outboundByteCount)
+        _ = connection.takeOutbound()
+        #expect(try events(&connection, ping).isEmpty && connection.outboundByteCount > 0)
+    }
+
     @Test func otherCommandsAreIgnored() throws {
         var connection = try openNull()
         for name in ["PONG", "SUBSCRIBE", "X", ""] {
