@@ -104,7 +104,7 @@ extension RegistrationStates {
     func isKept(_ server: PublicKey) -> Bool {
         guard let record = servers[server], !record.isWanted, record.isRegistered, !record.isPending else { return false }
         let wanted = servers.values.filter(\.isWanted)
-        return !wanted.isEmpty && !wanted.contains { $0.isRegistered && !$0.isPending }
+        return !wanted.isEmpty && !wanted.contains(where: \.replacesOthers)
     }
 
     mutating func update(_ server: PublicKey, _ body: (inout Server) -> Void) {
@@ -122,6 +122,8 @@ protocol RegistrationState: Codable, Hashable, Sendable {
     var isWanted: Bool { get }
     /// Whether the server accepted a registration of this device, which was not ended since.
     var isRegistered: Bool { get }
+    /// Whether servers that are not wanted any more may be left, since this one has a registration.
+    var replacesOthers: Bool { get }
     /// Whether the server has not given a final answer.
     var isPending: Bool { get }
     /// The end of the pause after a failure; nil when none is under way.

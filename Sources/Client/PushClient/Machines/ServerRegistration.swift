@@ -107,6 +107,8 @@ struct ServerRegistration: RegistrationState {
 
     var isPending: Bool { attempt != nil }
     var isRegistered: Bool { accepted != nil && attempt?.isUnregistration != true }
+    /// Not while it is registered with again: it may have lost the registration.
+    var replacesOthers: Bool { isRegistered && !isPending }
     var pausedUntil: Timestamp? { if case .paused(let until) = attempt?.state { until.time } else { nil } }
 
     var status: RegistrationStatus {

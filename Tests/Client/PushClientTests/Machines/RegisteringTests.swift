@@ -101,6 +101,18 @@ import WakuCrypto
         #expect(bench.publishAll().registrations.isEmpty)
     }
 
+    /// The server that is registered with again may have lost the registration, and not accept it.
+    @Test func formerServersAreKeptUntilOneThatIsAskedAgainHasAccepted() throws {
+        var bench = registered(2)
+        bench.take(bench.machine.register(.phone, with: list(1), again: true, at: bench.now))
+        let sent = bench.publishAll().registrations
+        #expect(sent.map(\.server) == [servers[0]])
+        bench.answer(try #require(sent.first))
+        let left = bench.publishAll().registrations
+        #expect(left.map(\.server) == [servers[1]])
+        #expect(try bench.registration(try #require(left.first).sealed).unregister)
+    }
+
     @Test func oneRegistrationIsOnItsWayUntilItWasAnswered() throws {
         var bench = MachineBench()
         bench.take(bench.machine.register(.phone, with: list(), at: bench.now))

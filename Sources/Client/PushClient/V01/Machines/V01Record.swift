@@ -151,6 +151,7 @@ struct V01ServerRecord: RegistrationState {
         }
     }
 
+    var replacesOthers: Bool { isRegistered }
     var isPending: Bool { attempt != nil }
     var isRegistered: Bool { accepted != nil && phase != .left && attempt?.isFarewell != true }
     var pausedUntil: Timestamp? { if case .paused(let until) = attempt?.state { until.time } else { nil } }
