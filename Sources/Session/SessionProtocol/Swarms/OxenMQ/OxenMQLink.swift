@@ -75,6 +75,7 @@ final class OxenMQLink: ChannelInboundHandler {
         } catch {
             return owner.close(number, error)
         }
+        if isPaused { connection.shrink() }
         setReading(!isPaused)
         flush()
         if !isClosed { owner.countHeldBytes(of: self) }

@@ -127,7 +127,7 @@ struct ZMTPConnection {
     }
 
     /// Keeps a few bytes that wait for the rest of their frame without the large buffer that they came in.
-    private mutating func shrink() {
+    mutating func shrink() {
         if inbound.readableBytes < inbound.storageCapacity / 2 { inbound = ByteBuffer(bytes: inbound.readableBytesView) }
     }
 
