@@ -88,8 +88,11 @@ package enum StoreBackup {
         _ path: String, by candidate: String, link: (String, String) -> Int32 = { Foundation.link($0, $1) }
     ) throws(StoreError) {
         let (replaced, kept) = (path + ".replaced", path + ".replaced.new")
-        // A restore that was killed after it had replaced the database left the previous one under this name: that one is kept.
-        if access(kept, F_OK) != 0 || isSameFile(kept, path) { try keep(path, as: kept, link) }
+        // A restore that was killed after it had replaced the database left the previous one under this name.
+        if access(kept, F_OK) == 0, !isSameFile(kept, path) {
+            for suffix in ["", "-wal"] { rename(kept + suffix, path + ".replaced.earlier" + suffix) }
+        }
+        try keep(path, as: kept, link)
         // A log must not be applied to another database.
         for suffix in ["-wal", "-shm"] { unlink(path + suffix) }
         guard rename(candidate, path) == 0 else {

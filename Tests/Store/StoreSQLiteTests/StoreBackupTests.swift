@@ -71,7 +71,9 @@ import WakuCrypto
             try "new".write(toFile: path, atomically: false, encoding: .utf8)
         }
         try StoreBackup.replace(path, by: path + ".restoring")
-        #expect(try ["", ".replaced"].map { try String(contentsOfFile: path + $0, encoding: .utf8) } == ["new", "previous"])
+        let names = ["", ".replaced"] + (hasReplaced ? [".replaced.earlier"] : [])
+        let contents = try names.map { try String(contentsOfFile: path + $0, encoding: .utf8) }
+        #expect(contents == (hasReplaced ? ["new", "new", "previous"] : ["new", "previous"]))
         #expect(access(path + ".replaced.new", F_OK) != 0)
     }
 

@@ -108,7 +108,9 @@ extension DeviceDirectory {
         book.queries = [:]
         for registrant in registrants where self.registrants[registrant] != nil {
             book.update(registrant) { record in
-                let newest = max(record.rows.map(\.learnedAt).max() ?? now, record.advertisedAt?.time ?? Timestamp(rawValue: 0))
+                let latest = (record.rows.map(\.learnedAt) + (record.advertisedAt.map { [$0.time] } ?? [])).max() ?? now
+                // Not of a clock that was ahead.
+                let newest = min(latest, now)
                 let advertisedAt = record.advertisedAt?.time
                 record.rows.removeAll { row in
                     if let withdrawal = row.withdrawal { return now.since(withdrawal.time) >= Directory.withdrawnLife }

@@ -107,8 +107,16 @@ struct ServerRegistration: RegistrationState {
 
     var isPending: Bool { attempt != nil }
     var isRegistered: Bool { accepted != nil && attempt?.isUnregistration != true }
-    /// Not while it is registered with again: it may have lost the registration.
-    var replacesOthers: Bool { isRegistered && !isPending }
+    /// Not while it is registered with again, with the same content, and not after it refused that: it may have lost the registration.
+    var replacesOthers: Bool {
+        guard isRegistered, let accepted else { return false }
+        return switch phase {
+        case .idle: true
+        case .pending(let attempt): attempt.contentVersion != accepted.contentVersion
+        case .refused(_, let version): version != accepted.contentVersion
+        case .left: false
+        }
+    }
     var pausedUntil: Timestamp? { if case .paused(let until) = attempt?.state { until.time } else { nil } }
 
     var status: RegistrationStatus {

@@ -105,8 +105,12 @@ import WakuCrypto
     @Test func formerServersAreKeptUntilOneThatIsAskedAgainHasAccepted() throws {
         var bench = registered(2)
         bench.take(bench.machine.register(.phone, with: list(1), again: true, at: bench.now))
-        let sent = bench.publishAll().registrations
+        var sent = bench.publishAll().registrations
         #expect(sent.map(\.server) == [servers[0]])
+        bench.answer(try #require(sent.first), .unsupportedTokenType)
+        #expect(bench.publishAll().registrations.isEmpty)
+        bench.take(bench.machine.register(.phone, with: list(1), again: true, at: bench.now))
+        sent = bench.publishAll().registrations
         bench.answer(try #require(sent.first))
         let left = bench.publishAll().registrations
         #expect(left.map(\.server) == [servers[1]])
