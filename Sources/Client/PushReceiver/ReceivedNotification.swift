@@ -1,3 +1,4 @@
+import Core
 import Foundation
 
 /// A decrypted notification.
@@ -12,7 +13,7 @@ public struct ReceivedNotification: Sendable {
     init(_ content: [UInt8], subscription: String) {
         self.content = content
         self.subscription = subscription
-        fields = (try? JSONDecoder().decode(Fields.self, from: Data(content))).flatMap { $0.version == 1 ? $0 : nil }
+        fields = (try? JSONDecoder.decode(Fields.self, fromForeign: content)).flatMap { $0.version == 1 ? $0 : nil }
     }
 
     /// The same when a notification arrives again, and different for each subscription and protocol; nil if there are no ``fields``.

@@ -53,7 +53,7 @@ public struct VAPIDAuthorization: Sendable {
     }
 
     private static func decode<Value: Decodable>(_ text: Substring) -> Value? {
-        Base64URL.decode(text).flatMap { try? JSONDecoder().decode(Value.self, from: Data($0)) }
+        Base64URL.decode(text).flatMap { try? JSONDecoder.decode(Value.self, fromForeign: $0) }
     }
 
     /// Whether the server with this key signed the token, for this origin, and the token is valid at this time.

@@ -147,7 +147,7 @@ struct LoopbackResponder: HTTPResponder {
             throw Refusal(status: 413, reason: "Body size exceeded maximum of \(Self.maximumBodyByteCount) bytes")
         }
         do {
-            return try JSONDecoder().decode(type, from: Data(buffer.readableBytesView))
+            return try JSONDecoder.decode(type, fromForeign: buffer.readableBytesView)
         } catch {
             throw Refusal(status: 400, reason: "Unable to deserialize data")
         }

@@ -77,6 +77,6 @@ extension NwakuAPI {
     private func read<Value: Decodable>(_ type: Value.Type, _ path: String) async throws -> Value {
         let answer = try await exchange(url: path, timeout: .seconds(5))
         try check(answer, path: path)
-        return try JSONDecoder().decode(type, from: Data(answer.body))
+        return try JSONDecoder.decode(type, fromForeign: answer.body)
     }
 }

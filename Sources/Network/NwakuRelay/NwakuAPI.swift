@@ -33,7 +33,7 @@ package struct NwakuAPI: Sendable {
         let answer = try await exchange(url: path, timeout: .seconds(5))
         if answer.status == 501 { return .unknown }
         try check(answer, path: path)
-        guard let json = try? JSONDecoder().decode(NodeHealthJSON.self, from: Data(answer.body)) else { throw .unreadable(path) }
+        guard let json = try? JSONDecoder.decode(NodeHealthJSON.self, fromForeign: answer.body) else { throw .unreadable(path) }
         return json.health
     }
 
@@ -109,7 +109,7 @@ package struct NwakuAPI: Sendable {
         let answer = try await exchange(url: path, body: body.bytes, timeout: .seconds(2))
         try check(answer, path: path)
         // The message was published even if the response cannot be decoded.
-        return (try? JSONDecoder().decode(PushAnswerJSON.self, from: Data(answer.body)))?.relayPeerCount
+        return (try? JSONDecoder.decode(PushAnswerJSON.self, fromForeign: answer.body))?.relayPeerCount
     }
 
     // MARK: Store

@@ -56,7 +56,7 @@ public struct PushSubscription: Hashable, Sendable, Redacted {
 
     /// Parses the JSON that browsers make; unknown members are ignored. nil for anything else, and for more than 4,096 bytes.
     public init?(json: [UInt8]) {
-        guard json.count <= Self.jsonByteLimit, let members = try? JSONDecoder().decode(Members.self, from: Data(json)) else { return nil }
+        guard json.count <= Self.jsonByteLimit, let members = try? JSONDecoder.decode(Members.self, fromForeign: json) else { return nil }
         self.init(endpoint: members.endpoint, p256dh: members.keys.p256dh, auth: members.keys.auth, vapid: members.vapid)
     }
 

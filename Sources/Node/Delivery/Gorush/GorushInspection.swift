@@ -1,4 +1,5 @@
 package import CurlClient
+import Core
 import Foundation
 
 /// The health, version and configuration of a gorush server, for diagnosis. Delivers no notifications.
@@ -93,7 +94,7 @@ package struct GorushInspection: Codable, Sendable {
 
     private static func version(_ client: CurlClient, _ base: HTTPBaseURL) async -> String? {
         guard let answer = try? await client.send(HTTPRequest(url: base.appending(path: "/version"))), answer.status == 200,
-            let text = try? JSONDecoder().decode(VersionJSON.self, from: Data(answer.body)).version
+            let text = try? JSONDecoder.decode(VersionJSON.self, fromForeign: answer.body).version
         else { return nil }
         return String(text.unicodeScalars.filter { (0x20..<0x7f).contains($0.value) }.prefix(40).map(Character.init))
     }

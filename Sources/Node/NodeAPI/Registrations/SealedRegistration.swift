@@ -79,7 +79,7 @@ public struct SealedRegistration<Device: RegisteredDevice>: Sendable {
         if json.isEmpty {
             device = nil
         } else {
-            guard let decoded = try? JSONDecoder().decode(Device.self, from: Data(json)), decoded.isValid else { return nil }
+            guard let decoded = try? JSONDecoder.decode(Device.self, fromForeign: json), decoded.isValid else { return nil }
             device = decoded
         }
         self.owner = owner

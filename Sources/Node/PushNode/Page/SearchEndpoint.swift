@@ -1,3 +1,4 @@
+import Core
 import Foundation
 import HTTPService
 import HTTPTypes
@@ -65,7 +66,7 @@ enum SearchQuestion: Hashable, Sendable {
     }
 
     init?(parsing body: [UInt8]) {
-        guard let body = try? JSONDecoder().decode(Body.self, from: Data(body)) else { return nil }
+        guard let body = try? JSONDecoder.decode(Body.self, fromForeign: body) else { return nil }
         switch (body.registrant, body.notification) {
         case (let digits?, nil):
             let hashes = digits.compactMap { bytes(hex: $0) }.filter { [32, 64].contains($0.count) }

@@ -285,7 +285,7 @@ import WakuCrypto
         hear(&bench, [friend.row(at: server)])
         bench.restart(after: .seconds(days * 24 * 3600))
         #expect(installations(bench) == ["friends-phone"])
-        // From another device, whose advertisement withdraws none of the first one.
+        // From another device: its advertisement withdraws no row of the first one.
         bench.take(
             bench.machine.advertised(
                 by: friend.key, from: InstallationID("tablet"), rows: [friend.row(at: server, "tablet")], age: .zero, at: bench.now))

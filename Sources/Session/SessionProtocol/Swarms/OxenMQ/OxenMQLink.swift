@@ -61,7 +61,7 @@ final class OxenMQLink: ChannelInboundHandler {
 
     // MARK: Events
 
-    /// Passes on what was received: all of it after the end, else until the handler pauses the connection.
+    /// Passes on the received bytes: all after the end, else until the handler pauses the connection.
     private func deliver() {
         do throws(OxenMQClient.Reason) {
             while !isClosed, hasEnded || !isPaused, let event = try connection.next() {

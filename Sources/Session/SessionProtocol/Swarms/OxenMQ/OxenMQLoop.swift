@@ -5,9 +5,9 @@ import WakuCrypto
 
 /// The connections of an ``OxenMQClient``. Used on the thread of its event loop.
 final class OxenMQLoop {
-    /// Bytes read from a connection before the next one: at most the maximum, and fewer from one that sends little, whose buffer stays small.
+    /// Bytes read from a connection before the next one: at most the maximum. The buffer of a connection with little traffic stays small.
     private static let readBuffer = AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2048, maximum: 64 << 10)
-    /// Limit of what the system receives for a connection that is not read. It is delivered at once when the connection ends.
+    /// Limit of the bytes that the system receives for a connection that is not read. They are delivered at once when the connection ends.
     private static let receiveBufferByteCount = 256 << 10
 
     let configuration: OxenMQClient.Configuration

@@ -34,7 +34,7 @@ enum ZMTPFrame {
     }
 }
 
-/// The server's half of CURVE, by RFC 26, with whatever a test wants to be wrong.
+/// The server's half of CURVE, by RFC 26, with the mistakes of a test.
 struct CurveServer {
     let sodium: Sodium
     let key: CurveKey

@@ -297,7 +297,7 @@ private final class RawZMTPServer: Sendable {
         return ioctl(state.withLock(\.descriptor), UInt(TIOCOUTQ), &count) == 0 && count == 0
     }
 
-    /// Reads what has arrived, and returns how much this was from the beginning.
+    /// Reads the bytes that have arrived, and returns their number since the beginning.
     var receivedByteCount: Int {
         state.withLock { state in
             var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -317,7 +317,7 @@ private final class RawZMTPServer: Sendable {
 
     func end(byReset isReset: Bool) {
         state.withLock { state in
-            // What the client has sent and this did not read would make a reset of any end.
+            // Unread bytes of the client would turn any end into a reset.
             guard isReset else {
                 shutdown(state.descriptor, Int32(SHUT_WR))
                 return
