@@ -182,9 +182,10 @@ package struct ClusterMember: Sendable {
     /// This node's rank for a message: see ``MessageShare``. If the ranks of other nodes can't be known, it is the last: then this node takes only
     /// messages that no other node has taken.
     package func rank(of key: MessageKey) -> Int {
-        let workers = workers
         // Before the first view no node is known: one that may take no share leaves messages to others.
         if view == nil, isDraining { return 1 }
+        // What a node in trouble would handle before its next heartbeat would be answered with a wrong time, or not at all.
+        let workers = trouble == nil ? workers : view.map { Self.workers(announced($0), except: []) } ?? []
         guard let hashingRules else { return workers.count }
         return RendezvousHash.rank(of: id, for: key.prefix, among: workers, by: hashingRules)
     }
@@ -205,13 +206,16 @@ package struct ClusterMember: Sendable {
     // MARK: Partitions
 
     private func targets(_ view: ClusterView, ending: Set<NodeID>) -> [NodeID?] {
-        // The state that the node announces in its next heartbeat counts already.
-        let leases = view.leases.map { row in
+        PartitionAssignment.targets(view.partitions, among: Self.workers(announced(view), except: ending))
+    }
+
+    /// The leases with the state that this node announces in its next heartbeat.
+    private func announced(_ view: ClusterView) -> [LeaseRow] {
+        view.leases.map { row in
             var row = row
             if row.node == id, row.state != .ended { row.state = isDraining ? .draining : .live }
             return row
         }
-        return PartitionAssignment.targets(view.partitions, among: Self.workers(leases, except: ending))
     }
 
     private func takes(_ view: ClusterView, ending: Set<NodeID>) -> [Heartbeat.Take] {

@@ -70,6 +70,18 @@ import Testing
         #expect(cluster.members[0].workers.count == 2)
     }
 
+    /// Not only from the next heartbeat on: its answers until then would have a wrong time.
+    @Test(arguments: LeaseRow.Trouble.allCases) func nodeInTroubleLeavesMessagesAtOnce(trouble: LeaseRow.Trouble) {
+        for count in 1...3 {
+            var cluster = SmallCluster(memberCount: count)
+            cluster.beat(from: 0, to: 6000)
+            let keys = (0..<50).map { MessageKey(prefix: RendezvousHash.mix($0)) }
+            #expect(keys.contains { cluster.members[0].rank(of: $0) == 0 })
+            (cluster.members[0].isDraining, cluster.members[0].trouble) = (true, trouble)
+            #expect(keys.allSatisfy { cluster.members[0].rank(of: $0) == count - 1 })
+        }
+    }
+
     @Test func silentNodeIsReplacedAfterItsLease() {
         var cluster = SmallCluster(memberCount: 3)
         cluster.beat(from: 0, to: 6000)
