@@ -11,7 +11,7 @@ import WakuCrypto
 
 /// Connections, each driven by a sequence of ``Steps``.
 extension Decoder {
-    static var connections: [Decoder] { [upgrades, libp2p, streams, zmtp, oxenMQ] }
+    static var connections: [Decoder] { [upgrades, libp2p, streams, zmtp, curve, oxenMQ] }
 
     private struct Refused: Error {}
 
@@ -225,6 +225,89 @@ extension Decoder {
             }
             precondition(runs[0] == runs[1])
             guard runs[0].1 == nil, runs[0].0.contains(.opened) else { throw Refused() }
+        }
+    }
+
+    /// A server with CURVE, whose boxes the client opens. The lowest two bits of a step's kind:
+    ///
+    ///     0  the next command of the handshake as it should be; once it is over, the bytes as the plain text of a MESSAGE
+    ///     1  the bytes, as they are
+    ///     2  the same command with the bytes in its box, or a MESSAGE with the number of the last one
+    ///     3  a frame of the bytes
+    ///
+    /// What a client makes of the boxes of kind 0 is known, as long as there is nothing else.
+    private static var curve: Decoder {
+        let seeds: [[(kind: UInt8, bytes: [UInt8])]] = [
+            [(0, []), (0, []), (0, []), (0, [0, 9]), (0, [1, 7]), (0, [2, 4] + Array("PING".utf8) + [0, 9, 7]), (0, [0, 8])],
+            [(0, []), (0, []), (2, [11] + Array("Socket-Type".utf8) + [0, 0, 0, 3] + Array("REP".utf8)), (0, [0])],
+        ]
+        return reading("connections of CURVE", seeds.map(Steps.encode)) { bytes in
+            let sodium = try Sodium.load()
+            let (key, connectionKey) = (CurveKey(sodium: sodium), CurveKey(sodium: sodium))
+            let handshake = try CurveHandshake(sodium: sodium, serverKey: key.publicKey, key: CurveKey(sodium: sodium))
+            var connection = ZMTPConnection(curve: handshake, maximumPartByteCount: 200)
+            var (isKnown, expected, parts) = (true, [ZMTPConnection.Event](), [[UInt8]]())
+            var (events, step, number) = ([ZMTPConnection.Event](), 0, UInt64(0))
+            var boxKey: SymmetricKey?
+
+            func frame(_ body: [UInt8]) -> [UInt8] {
+                [body.count > 255 ? 6 : 4] + (body.count > 255 ? CurveSession.nonceBytes(UInt64(body.count)) : [UInt8(body.count)]) + body
+            }
+            func sealed(_ name: String, _ plain: [UInt8], _ prefix: String) -> [UInt8] {
+                guard let boxKey else { return [] }
+                let nonce = CurveSession.nonceBytes(number)
+                let box = sodium.boxSeal(plain, key: boxKey, nonce: Array(prefix.utf8) + nonce)
+                return [UInt8(name.utf8.count)] + Array(name.utf8) + nonce + box
+            }
+            /// - Parameter plain: in place of what belongs into the command's box; nil for the right one.
+            func answer(_ plain: [UInt8]?) throws -> [UInt8] {
+                let sent = connection.takeOutbound().map { Array(buffer: $0) } ?? []
+                defer { step += 1 }
+                switch step {
+                case 0:
+                    let greeting = [0xFF] + [UInt8](repeating: 0, count: 8) + [0x7F, 3, 1] + Array("CURVE".utf8)
+                    return greeting + [UInt8](repeating: 0, count: 47)
+                case 1:
+                    // HELLO ends with C′, a nonce of 8 bytes and a box of 80.
+                    let point = Array(sent.suffix(120).prefix(32))
+                    boxKey = try sodium.boxKey(connectionKey.secret, with: point)
+                    let nonce = [UInt8](repeating: 7, count: 16)
+                    let welcome = plain ?? connectionKey.publicKey + [UInt8](repeating: 7, count: 96)
+                    let welcomeKey = try sodium.boxKey(key.secret, with: point)
+                    let box = sodium.boxSeal(welcome, key: welcomeKey, nonce: Array("WELCOME-".utf8) + nonce)
+                    return frame([7] + Array("WELCOME".utf8) + nonce + box)
+                case 2:
+                    number += 1
+                    let metadata = [11] + Array("Socket-Type".utf8) + [0, 0, 0, 6] + Array("ROUTER".utf8)
+                    return frame(sealed("READY", plain ?? metadata, "CurveZMQREADY---"))
+                default: return []
+                }
+            }
+            for (kind, bytes) in Steps(bytes) {
+                let input: [UInt8]
+                switch (kind & 3, step) {
+                case (0, ..<3):
+                    input = try answer(nil)
+                    if step == 3 { expected.append(.opened) }
+                case (0, _):
+                    number += 1
+                    input = frame(sealed("MESSAGE", bytes, "CurveZMQMESSAGES"))
+                    guard let flags = bytes.first, flags & 2 == 0 else { break }
+                    parts.append(Array(bytes.dropFirst()))
+                    guard flags & 1 == 0 || parts.count > OxenMQSession.maximumPartCount else { break }
+                    expected.append(.message(parts))
+                    parts = []
+                case (2, ..<3): (input, isKnown) = (try answer(bytes), false)
+                case (2, _): (input, isKnown) = (frame(sealed("MESSAGE", bytes, "CurveZMQMESSAGES")), false)
+                case (3, _): (input, isKnown) = (frame(bytes), false)
+                default: (input, isKnown) = (bytes, false)
+                }
+                connection.receive(ByteBuffer(bytes: input))
+                while let event = try connection.next() { events.append(event) }
+                precondition(connection.heldByteCount <= (OxenMQSession.maximumPartCount + 1) * 200 + 4096)
+            }
+            precondition(!isKnown || events == expected, "another message than the server's")
+            guard connection.isOpen else { throw Refused() }
         }
     }
 
