@@ -6,9 +6,10 @@ extension Admin {
         static let configuration = CommandConfiguration(
             abstract: "Stops the running node from accepting registrations, for instance before a move to another machine.",
             discussion: """
-                While draining, registrations and unregistrations are answered INTERNAL_ERROR, so that a backup made now contains everything \
-                that was ever answered success. Queries are answered and notifications posted as before. /readyz returns 503. Draining \
-                lasts until --undo, or until the daemon stops.
+                While draining, registrations and unregistrations are answered INTERNAL_ERROR, and clients repeat them. Queries are answered \
+                and notifications posted as before: for a move, make the backup after the daemon has stopped, since notifications that it \
+                accepts after a backup would be lost, or posted again. /readyz returns 503. Draining lasts until --undo, or until the daemon \
+                stops.
 
                 EXAMPLE
                   waku-push admin drain --data data --wait
