@@ -39,7 +39,6 @@ extension DeliveryService {
         let time = start.duration(to: .now)
         counters.record(time, in: .webPushPostTime)
         counters.add(.webPush(reply.answer.label))
-        let origin = message.subscription.origin
         let now = steadyNow
         let isPaused = table.withLock { table in
             // The push service has not failed: it, and the notification, count as if nothing had happened.
@@ -52,11 +51,10 @@ extension DeliveryService {
         if isPaused {
             counters.add(.webPushOriginPaused)
             logger.warning("a push service refuses subscriptions, and is paused")
-            logger.debug("push service paused", metadata: ["origin": "\(origin)"])
         }
+        // Without the origin: a push service may be one person's own.
         logger.debug(
-            "push service answered",
-            metadata: ["origin": "\(origin)", "outcome": "\(reply.answer.label.rawValue)", "reason": "\(reply.reason ?? "none")"])
+            "push service answered", metadata: ["outcome": "\(reply.answer.label.rawValue)", "reason": "\(reply.reason ?? "none")"])
         if reply.answer == .keyRefused {
             feedback.alarm(
                 .webPushKeyRefused, "a push service does not accept this node's VAPID key", ["reason": "\(reply.reason ?? "unknown")"])

@@ -1,7 +1,9 @@
 import Core
 import Foundation
+import StatusProtocol
 import TestSupport
 import Testing
+import WakuCrypto
 
 /// `client listen` beside a running daemon without gorush, as in the README.
 @Suite(.timeLimit(.minutes(5)))
@@ -159,6 +161,9 @@ struct ListenTests {
         let token = try #require(
             PushSubscription(json: Array(Data(contentsOf: URL(fileURLWithPath: desktop + "/subscription.json"))))?.endpoint)
         #expect(!(ended.errors + third.process.output).contains(token.suffix(32)))
+        // At no level does the log name the push service, which may be one person's own, or the device.
+        #expect(ended.errors.contains("push service answered outcome=accepted"))
+        for name in [":\(port)", "bobs-desktop", KeyHash(of: bob.key.publicKey).hex] { #expect(!ended.errors.contains(name), "\(name)") }
     }
 
     @Test func refusesWhatDoesNotFitTheFolder() async throws {

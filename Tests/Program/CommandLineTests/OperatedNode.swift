@@ -26,6 +26,8 @@ struct OperatedNode {
 
     private final class Printed: Sendable {
         let texts = Mutex<[String]>([])
+        /// Of these, what the daemon wrote.
+        let logs = Mutex<[String]>([])
     }
 
     init() throws {
@@ -58,12 +60,14 @@ struct OperatedNode {
     /// Runs a command that must not show secrets.
     func recorded(_ arguments: [String]) async throws -> Ended {
         let ended = try await run(arguments)
-        record(ended)
+        printed.texts.withLock { $0 += [ended.output, ended.errors] }
         return ended
     }
 
+    /// Records the log of a daemon, or a page of it. In contrast to commands, it names no client either.
     func record(_ ended: Ended) {
         printed.texts.withLock { $0 += [ended.output, ended.errors] }
+        printed.logs.withLock { $0 += [ended.output, ended.errors] }
     }
 
     func admin(_ arguments: String..., identified: Bool = false) async throws -> Ended {
@@ -93,8 +97,8 @@ struct OperatedNode {
     /// The number of texts that ``leaks`` looks at.
     var printedCount: Int { printed.texts.withLock(\.count) }
 
-    /// Everything that was printed without being asked for secrets holds none, neither as text nor in the forms in which bytes are printed, and nothing that
-    /// controls a terminal.
+    /// The secrets in what was printed without being asked for them, as text or in the forms in which bytes are printed; what controls a terminal; and
+    /// in the daemons' logs and pages, what identifies a client.
     var leaks: [String] {
         let tokens = [Self.deviceToken, Self.accessToken].flatMap { token in
             [token, hexString(Array(token.utf8)), Data(token.utf8).base64EncodedString().lowercased()]
@@ -102,8 +106,15 @@ struct OperatedNode {
         let keys = [server, bob, alice].flatMap { file in
             [file.digits, Data(file.key.withBytes { Array($0) }).base64EncodedString().lowercased()]
         }
+        // Also abbreviated, as commands print them.
+        let clients = [bob, alice].flatMap { file in
+            let key = file.key.publicKey
+            return [hexString(key.x.prefix(8)), hexString(KeyHash(of: key).bytes.prefix(8))]
+        }
         let texts = printed.texts.withLock { $0.map { $0.lowercased() } }
+        let logs = printed.logs.withLock { $0.map { $0.lowercased() } }
         return (tokens + keys + ["\u{1B}"]).filter { secret in texts.contains { $0.contains(secret) } }
+            + (clients + ["bobs-phone"]).filter { name in logs.contains { $0.contains(name) } }
     }
 }
 

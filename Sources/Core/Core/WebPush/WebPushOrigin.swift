@@ -1,5 +1,5 @@
 /// The origin of a push service: `https://host` or `https://host:port`, in lower case, without the default port. Queues, limits and VAPID tokens are
-/// by origin. Logged at level debug at most: it says which push service a device uses.
+/// by origin. Never logged: it says which push service a device uses.
 public struct WebPushOrigin: Hashable, Sendable, CustomStringConvertible {
     /// Scheme, host and port, as in `aud` of a token.
     public let description: String
