@@ -56,8 +56,9 @@ extension DeliveryService {
         logger.debug(
             "push service answered", metadata: ["outcome": "\(reply.answer.label.rawValue)", "reason": "\(reply.reason ?? "none")"])
         if reply.answer == .keyRefused {
-            feedback.alarm(
-                .webPushKeyRefused, "a push service does not accept this node's VAPID key", ["reason": "\(reply.reason ?? "unknown")"])
+            // One that never accepted anything may be a user's own, which wants credentials.
+            let reason = (reply.reason ?? "unknown") + (isProven ? "" : "; it accepted nothing within 24 hours")
+            feedback.alarm(.webPushKeyRefused, "a push service does not accept this node's VAPID key", ["reason": "\(reason)"])
         }
         return reply.answer.result(id: message.id, status: reply.status, reason: reply.reason)
     }

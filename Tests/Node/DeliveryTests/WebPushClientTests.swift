@@ -117,6 +117,7 @@ struct WebPushClientTests {
             ("/status/401", .keyRefused), ("/status/403", .keyRefused), ("/status/429", .later(retryAfter: nil)),
             ("/status/429/120", .later(retryAfter: .seconds(120))), ("/status/503/99999", .later(retryAfter: .seconds(99_999))),
             ("/status/500", .later(retryAfter: nil)), ("/status/503/soon", .later(retryAfter: nil)),
+            ("/status/406/60", .later(retryAfter: .seconds(60))),
         ]
         for (path, answer) in answers {
             let reply = await client.post(try message(service.endpoint(path)))

@@ -288,6 +288,23 @@ struct WebPushNodeTests {
         }
     }
 
+    @Test("The alarm about a refused key tells whether the push service accepts messages", arguments: [false, true])
+    func refusedKey(isProven: Bool) async throws {
+        let service = try await PushServiceStandIn()
+        let accepting = try #require(receiver.subscription(service.endpoint("/a")))
+        let refusing = try #require(receiver.subscription(service.endpoint("/status/403")))
+        try await fixture.withNode(configure: { $0.node.webPush = endpoint(service) }, endpoints: [.none]) { node async throws in
+            if isProven {
+                #expect(try await register(node, token: accepting.json) == nil)
+                #expect(try await node.notify(bob) == nil)
+            }
+            #expect(try await register(node, token: refusing.json, version: 2) == nil)
+            #expect(try await node.notify(bob) == .internalError)
+            let alarm = try #require(node.node.base.alarms.all.first { $0.kind == .webPushKeyRefused })
+            #expect(alarm.reason == "status 403" + (isProven ? "" : "; it accepted nothing within 24 hours"))
+        }
+    }
+
     @Test("Without the option, subscriptions are refused as an unsupported token type")
     func off() async throws {
         let subscription = try #require(receiver.subscription("https://push.example/a"))

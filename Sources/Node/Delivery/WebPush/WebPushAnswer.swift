@@ -8,7 +8,7 @@ package import NodeMetrics
 /// | 2xx | accepted |
 /// | 404, 410 | the subscription has ended |
 /// | 401, 403 | the VAPID key is not accepted |
-/// | 408, 425, 429, 5xx | later, after `Retry-After` |
+/// | 406, 408, 425, 429, 5xx | later, after `Retry-After` |
 /// | 3xx, 400, 413, others | the notification is refused |
 package enum WebPushAnswer: Hashable, Sendable {
     case accepted
@@ -28,7 +28,8 @@ package enum WebPushAnswer: Hashable, Sendable {
         case 200..<300: self = .accepted
         case 404, 410: self = .gone
         case 401, 403: self = .keyRefused
-        case 408, 425, 429, 500...: self = .later(retryAfter: retryAfter.flatMap { RetryAfter.parse($0, now: now) })
+        // Microsoft's service (WNS) answers 406 to a sender above its rate.
+        case 406, 408, 425, 429, 500...: self = .later(retryAfter: retryAfter.flatMap { RetryAfter.parse($0, now: now) })
         default: self = .refused
         }
     }
