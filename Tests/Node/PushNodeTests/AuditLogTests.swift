@@ -17,8 +17,8 @@ struct AuditLogTests {
     @Test func recordsAreReadAsWritten() throws {
         let records = [record(1), record(2, .failed)]
         for record in records { try AuditLog(in: folder.path).append(record) }
-        #expect(AuditLog(in: folder.path).latest(10) == records)
-        #expect(AuditLog(in: folder.path).latest(1) == [records[1]])
+        #expect(try AuditLog(in: folder.path).latest(10).records == records)
+        #expect(try AuditLog(in: folder.path).latest(1).records == [records[1]])
         let mode = try FileManager.default.attributesOfItem(atPath: folder.path + "/audit.log")[.posixPermissions] as? Int
         #expect(mode == 0o600)
     }
@@ -30,14 +30,26 @@ struct AuditLogTests {
             let size = try FileManager.default.attributesOfItem(atPath: folder.path + "/" + name)[.size] as? Int
             #expect(try #require(size) < 1200)
         }
-        #expect(log.latest(8) == (92..<100).map { record($0) })
+        let latest = try log.latest(8)
+        #expect(latest.records == (92..<100).map { record($0) } && latest.unreadableCount == 0)
     }
 
     @Test func aTruncatedLineDoesNotDamageTheNext() throws {
         let path = folder.path + "/audit.log"
         try Data(#"{"action":"dra"#.utf8).write(to: URL(fileURLWithPath: path))
         try AuditLog(in: folder.path).append(record(1))
-        #expect(AuditLog(in: folder.path).latest(10) == [record(1)])
+        let latest = try AuditLog(in: folder.path).latest(10)
+        #expect(latest.records == [record(1)] && latest.unreadableCount == 1)
+    }
+
+    @Test func aLogThatCannotBeReadIsNotAnEmptyOne() throws {
+        let log = AuditLog(in: folder.path)
+        #expect(try log.latest(10).records.isEmpty)
+        try log.append(record(1))
+        // Root can read everything, but not a folder or what a link leads to.
+        try FileManager.default.createDirectory(atPath: folder.path + "/audit.log.1", withIntermediateDirectories: false)
+        let error = #expect(throws: AuditLog.Failure.self) { try log.latest(10) }
+        #expect(error?.message == "the audit log \(folder.path)/audit.log.1 can't be read: Is a directory")
     }
 
     @Test func aFolderThatIsMissingIsReported() {

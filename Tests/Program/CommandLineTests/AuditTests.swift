@@ -45,6 +45,9 @@ struct AuditTests {
         let backup = try await run(["admin", "backup", file, "--data", node.data, "--identity", node.server.path])
         #expect(backup.status == 0, "\(backup.errors)")
         #expect(backup.errors.contains("warning: backup is not recorded: the audit log "), "\(backup.errors)")
+        let audit = try await node.admin("audit")
+        #expect(audit.status == 65 && audit.output.isEmpty, "\(audit.output)")
+        #expect(audit.failure?.hasSuffix("/audit.log can't be read: Is a directory") == true, "\(audit.errors)")
         #expect(FileManager.default.fileExists(atPath: file))
         let exported = node.folder.path + "/registrations"
         let export = try await run(

@@ -24,7 +24,16 @@ extension Admin {
             guard access(folder, R_OK | X_OK) == 0 else {
                 throw CommandFailure(.data, "data folder \(folder) can't be opened: set --data to the daemon's data folder")
             }
-            let records = AuditLog(in: folder).latest(limit.count)
+            let latest: AuditLog.Latest
+            do throws(AuditLog.Failure) {
+                latest = try AuditLog(in: folder).latest(limit.count)
+            } catch {
+                throw CommandFailure(.data, error.message)
+            }
+            let records = latest.records
+            if latest.unreadableCount > 0 {
+                CommandFailure.report("warning: \(latest.unreadableCount) lines of the audit log can't be read and are not shown")
+            }
             if admin.json { return try Output.json(records) }
             guard !records.isEmpty else { return Output.line("nothing was recorded") }
             Output.table(

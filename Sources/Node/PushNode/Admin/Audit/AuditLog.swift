@@ -9,9 +9,16 @@ import Storage
 ///
 /// It is in the data folder with either store. The folder's owner can change it.
 package struct AuditLog: Sendable {
-    /// Why a record was not written.
+    /// Why a record was not written, or the records were not read.
     package struct Failure: Error {
         package let message: String
+    }
+
+    package struct Latest: Sendable {
+        /// The oldest first.
+        package let records: [AuditRecord]
+        /// The number of lines of both files that are no records: truncated by a crash, altered, or of another release.
+        package let unreadableCount: Int
     }
 
     private let folder: String
@@ -49,15 +56,30 @@ package struct AuditLog: Sendable {
         }
     }
 
-    /// The latest records, the oldest first. Lines that a crash truncated are skipped.
-    package func latest(_ limit: Int) -> [AuditRecord] {
+    /// The latest records. A file that is missing has none.
+    package func latest(_ limit: Int) throws(Failure) -> Latest {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .iso8601
-        let records = [previousPath, path].flatMap { path in
-            (FileManager.default.contents(atPath: path) ?? Data()).split(separator: UInt8(ascii: "\n"))
-                .compactMap { try? decoder.decode(AuditRecord.self, from: Data($0)) }
+        let lines = try (read(previousPath) + [UInt8(ascii: "\n")] + read(path)).split(separator: UInt8(ascii: "\n"))
+        let records = lines.compactMap { try? decoder.decode(AuditRecord.self, from: Data($0)) }
+        return Latest(records: records.suffix(limit), unreadableCount: lines.count - records.count)
+    }
+
+    private func read(_ path: String) throws(Failure) -> [UInt8] {
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+        guard file >= 0 else {
+            guard errno == ENOENT else { throw failure(path, "read") }
+            return []
         }
-        return Array(records.suffix(limit))
+        defer { close(file) }
+        var (content, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 1 << 16))
+        while true {
+            let count = Glibc.read(file, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw failure(path, "read") }
+            guard count > 0 else { return content }
+            content += buffer.prefix(count)
+        }
     }
 
     /// A line that a crash truncated is ended first.
@@ -94,7 +116,7 @@ package struct AuditLog: Sendable {
         guard fsync(descriptor) == 0 else { throw failure(folder) }
     }
 
-    private func failure(_ path: String) -> Failure {
-        Failure(message: "the audit log \(path) can't be written: \(String(cString: strerror(errno)))")
+    private func failure(_ path: String, _ verb: String = "written") -> Failure {
+        Failure(message: "the audit log \(path) can't be \(verb): \(String(cString: strerror(errno)))")
     }
 }
