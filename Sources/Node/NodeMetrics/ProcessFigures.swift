@@ -20,10 +20,28 @@ package struct ProcessFigures: Sendable {
         figures.virtualBytes = stat[23]
         figures.residentBytes = stat[24].map { $0 * Double(sysconf(Int32(_SC_PAGESIZE))) }
         figures.startTime = startTime
-        figures.openFiles = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")).map { Double($0.count) }
         var limit = rlimit()
-        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 { figures.openFileLimit = Double(limit.rlim_cur) }
+        if getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 {
+            figures.openFileLimit = Double(limit.rlim_cur)
+            figures.openFiles = openFileCount(limit: Int(clamping: limit.rlim_cur)).map { Double($0) }
+        }
         return figures
+    }
+
+    /// The number of open file descriptors; nil if the system does not provide it.
+    ///
+    /// - Parameters:
+    ///   - limit: the result when no further file can be opened, of which counting needs one.
+    ///   - open: `opendir`.
+    package static func openFileCount(limit: Int, open: (String) -> OpaquePointer? = { opendir($0) }) -> Int? {
+        guard let folder = open("/proc/self/fd") else { return errno == EMFILE || errno == ENFILE ? limit : nil }
+        defer { closedir(folder) }
+        var count = 0
+        while let entry = readdir(folder) {
+            // Without "." and "..".
+            if entry.pointee.d_name.0 != CChar(UInt8(ascii: ".")) { count += 1 }
+        }
+        return count
     }
 
     /// Computed once, so that it does not change with the wall clock. From the time since the boot of the machine: sandboxes hide the time of the boot.

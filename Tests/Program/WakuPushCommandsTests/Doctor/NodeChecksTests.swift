@@ -109,6 +109,7 @@ struct NodeChecksTests {
         try expect("files", .warn, "10 of 256") { $0.files = OpenFiles(used: 10, limit: 256) }
         try expect("files", .warn, "900 of 1024") { $0.files = OpenFiles(used: 900, limit: 1024) }
         try expect("files", .fail, "1000 of 1024") { $0.files = OpenFiles(used: 1000, limit: 1024) }
+        try expect("files", .warn, "the limit of open files is unknown") { $0.files = nil }
     }
 
     @Test func theDatabaseAndTheDaemon() throws {
