@@ -32,6 +32,21 @@ struct AdminClient {
         client = CurlClient(configuration: configuration)
     }
 
+    /// The configuration of the daemon that runs on a folder; nil without one.
+    ///
+    /// - Throws: ``CommandFailure`` when one may run and does not answer: then its store is not known.
+    static func setup(of folder: String) async throws(CommandFailure) -> AdminAPI.Setup? {
+        var isFolder: ObjCBool = false
+        guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else { return nil }
+        return try await AdminClient(folder: folder).setup()
+    }
+
+    /// nil when no daemon is running on the folder.
+    func setup() async throws(CommandFailure) -> AdminAPI.Setup? {
+        guard let response = try await send("GET", path: "/setup", body: nil, limit: promptLimit) else { return nil }
+        return try decode(response)
+    }
+
     /// nil when no daemon is running on the folder.
     func status() async throws(CommandFailure) -> NodeStatus? {
         guard let response = try await send("GET", path: "/status", body: nil, limit: promptLimit) else { return nil }
@@ -59,8 +74,7 @@ struct AdminClient {
     }
 
     var noDaemon: CommandFailure {
-        if access(socket.path, W_OK) != 0, errno == EACCES { return Self.refusal(of: folder) }
-        return CommandFailure(.unavailable, "no daemon answers on data folder \(folder): is one running with this --data?")
+        CommandFailure(.unavailable, "no daemon answers on data folder \(folder): is one running with this --data?")
     }
 
     private static func refusal(of folder: String) -> CommandFailure {
@@ -76,7 +90,14 @@ struct AdminClient {
         do throws(HTTPError) {
             return try await client.send(request)
         } catch {
-            if error.code == .connect { return nil }
+            if error.code == .connect {
+                // Other errors, such as that of a full queue of connections, are those of a daemon.
+                switch socket.connectionError {
+                case ENOENT, ENOTDIR, ECONNREFUSED: return nil
+                case EACCES: throw Self.refusal(of: folder)
+                default: break
+                }
+            }
             throw CommandFailure(.unavailable, "the daemon on data folder \(folder) does not answer: \(error.message)")
         }
     }

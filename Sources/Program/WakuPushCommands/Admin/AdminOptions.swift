@@ -49,10 +49,11 @@ extension AdminCommand {
     ///
     /// A folder may still have the database from before the store became PostgreSQL: a command that used it would show, or change, rows that no
     /// daemon serves.
+    ///
+    /// - Throws: ``CommandFailure`` also when a daemon may run on the folder and does not answer.
     func location() async throws -> StoreLocation {
         if let named = Settings.store.value(admin.store) { return try StoreLocation(option: named) }
-        let setup: AdminAPI.Setup? = try? await client().get("/setup")
-        return try StoreLocation(option: setup?.store)
+        return try StoreLocation(option: try await AdminClient.setup(of: folder)?.store)
     }
 
     /// - Parameter alternative: the alternative for an operator with another store, for the error message.

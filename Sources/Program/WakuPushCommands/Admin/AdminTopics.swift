@@ -26,7 +26,7 @@ extension Admin {
             let store = try await openStore()
             var rows: [Row] = []
             let identities = admin.identity.isEmpty ? Environment.list("identity") : admin.identity
-            let hasV01 = identities.isEmpty ? false : await servesV01()
+            let hasV01 = identities.isEmpty ? false : try await servesV01()
             for identity in identities {
                 let key = try IdentityFile.read(identity).publicKey
                 let overview = IdentityOverview(key)
@@ -53,8 +53,8 @@ extension Admin {
         }
 
         /// Whether the daemon serves version 0.1; without one, as the environment and the configuration file say.
-        private func servesV01() async -> Bool {
-            let setup: AdminAPI.Setup? = try? await client().get("/setup")
+        private func servesV01() async throws -> Bool {
+            let setup = try await AdminClient.setup(of: folder)
             return setup?.protocols.map { $0[StatusV01Options.protocolName] != nil } ?? Environment.flag("status-v0.1")
         }
 

@@ -24,6 +24,20 @@ package final class AdminSocket: Sendable {
         }
     }
 
+    /// The error of a connection to the socket; nil if it is accepted.
+    package var connectionError: Int32? {
+        let handle = Glibc.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+        guard handle >= 0 else { return errno }
+        defer { close(handle) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(Self.longestPath)) }
+        let status = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { connect(handle, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) }
+        }
+        return status == 0 ? nil : errno
+    }
+
     deinit {
         if folder >= 0 { close(folder) }
     }
