@@ -70,8 +70,8 @@ extension Admin.Registrations {
                         progress.show(rows: reader.count, reader.share)
                     }
                 } catch {
-                    // The part of the file before the damage is kept.
-                    try await target.finish()
+                    // The part of the file before the damage is kept. Its cause says more than a failure of this.
+                    try? await target.finish()
                     throw error
                 }
                 try await target.finish()

@@ -148,10 +148,16 @@ extension Admin {
                 let owner = identity.publicKey
                 let progress = ProgressBar()
                 var done = 0
-                try await forEachPage(source) { page in
-                    for case .success(let record) in page { try await target.merge(.registration(record, with: owner, in: owner)) }
-                    done += page.count
-                    progress.show("\(done) of \(total) rows", Double(done) / Double(max(total, 1)))
+                do {
+                    try await forEachPage(source) { page in
+                        for case .success(let record) in page { try await target.merge(.registration(record, with: owner, in: owner)) }
+                        done += page.count
+                        progress.show("\(done) of \(total) rows", Double(done) / Double(max(total, 1)))
+                    }
+                } catch {
+                    // The rows before the error are kept. Its cause says more than a failure of this.
+                    try? await target.finish()
+                    throw error
                 }
                 try await target.finish()
                 (report.imported, report.kept) = (target.counts.imported, target.counts.kept)

@@ -98,10 +98,19 @@ final class ImportTarget {
         hold.release()
     }
 
-    /// Stores the remaining entries, and tells a running daemon to load them.
+    /// Stores the remaining entries, and tells a running daemon to load what was stored, also when the rest could not be.
     func finish() async throws {
-        try await commit()
-        try await endCommit()
+        do {
+            try await commit()
+            try await endCommit()
+        } catch {
+            try? await tellDaemon()
+            throw error
+        }
+        try await tellDaemon()
+    }
+
+    private func tellDaemon() async throws {
         let client = try AdminClient(folder: folder)
         guard try await client.status() != nil else { return }
         let _: AdminAPI.Count = try await client.post(
