@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import NodeAssembly
 import Core
 import StatusProtocol
@@ -95,6 +96,17 @@ struct AdminExchangeTests {
         try FileManager.default.removeItem(atPath: fixture.data)
         #expect(try await fixture.admin("registrations", "import", file, identified: true).status == 0)
         #expect(try marks() == [fixture.dave.keyHash: [true, false], never.keyHash: [false, true]])
+    }
+
+    @Test("A damaged row stops an export, also one whose key column can't be read; nothing is left out silently")
+    func damagedRow() async throws {
+        let database = try DatabaseQueue(path: fixture.data + "/waku-push.sqlite")
+        try await database.write { try $0.execute(sql: "UPDATE registration SET key_hash = x'00' WHERE id = 2") }
+        try database.close()
+        let file = fixture.folder.path + "/registrations"
+        let ended = try await fixture.admin("registrations", "export", file, identified: true)
+        #expect(ended.status == 65 && ended.failure?.contains("can't be opened: it was altered") == true, "\(ended.output)\(ended.errors)")
+        #expect(!FileManager.default.fileExists(atPath: file))
     }
 
     @Test func exportAndImport() async throws {

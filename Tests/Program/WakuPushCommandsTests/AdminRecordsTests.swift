@@ -1,5 +1,6 @@
 import Delivery
 import Foundation
+import GRDB
 import NodeAssembly
 import Core
 import StatusProtocol
@@ -91,6 +92,14 @@ struct AdminRecordsTests {
         #expect(try await fixture.admin("records", "remove", bob.keyHash.hex, "--yes").status == 69)
         #expect(try await fixture.admin("records", "remove", bob.keyHash.hex).output.contains("would remove"))
         lock.unlock()
+    }
+
+    @Test func aRecordWhoseKeyCannotBeReadStopsAnExport() async throws {
+        let database = try DatabaseQueue(path: fixture.data + "/waku-push.sqlite")
+        try await database.write { try $0.execute(sql: "UPDATE v01_record SET key_hash = x'00' WHERE id = 1") }
+        try database.close()
+        let ended = try await fixture.admin("registrations", "export", fixture.folder.path + "/registrations", identified: true)
+        #expect(ended.status == 65 && ended.failure?.contains("can't be opened: it was altered") == true, "\(ended.output)\(ended.errors)")
     }
 
     @Test func exportAndImport() async throws {

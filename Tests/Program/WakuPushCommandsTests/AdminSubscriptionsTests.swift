@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import NodeAssembly
 import Core
 import SessionProtocol
@@ -94,6 +95,14 @@ struct AdminSubscriptionsTests {
 
     private struct Counts: Decodable, Equatable {
         let imported, kept: Int
+    }
+
+    @Test func aDamagedSubscriptionStopsAnExport() async throws {
+        let database = try DatabaseQueue(path: data + "/waku-push.sqlite")
+        try await database.write { try $0.execute(sql: "UPDATE session_subscription SET signed_at = signed_at + 1 WHERE id = 1") }
+        try database.close()
+        let ended = try await admin("registrations", "export", folder.path + "/registrations")
+        #expect(ended.status == 65 && ended.failure?.contains("can't be opened: it was altered") == true, "\(ended.output)\(ended.errors)")
     }
 
     @Test func exportAndImportTakeSubscriptionsAndTheNamesOfEndedOnesAlong() async throws {

@@ -134,20 +134,27 @@ extension Admin.Registrations {
                 }
             }
             let rows = registrant != nil && keyHash == nil ? [] : try store.read(found)
-            let added = owned.filter { $0.row.platform != nil && wanted == nil }
-            let records =
+            var added = owned.filter { $0.row.platform != nil && wanted == nil }
+            var records =
                 registeredWith == nil || wanted != nil
                 ? []
                 : try store.read(StatusV01Server.Records.summaries(limit: .max)).filter { $0.isRegistered && $0.keyHash.server == mark }
             if yes {
                 // In sequence: the registrant's topic keys are deleted with the last registration.
                 let ends = rows.map { StatusServer.Registrations.unregister($0.key, version: $0.version, at: .now()) }
-                try await audited(.registrationsRemove) {
-                    for record in records { _ = try await store.commit(StatusV01Server.Records.remove(record.keyHash, at: .now())) }
-                    for device in added { _ = try await store.commit(device.registrations.end(device.row)) }
+                let found = added.count
+                (records, added) = try await audited(.registrationsRemove) {
+                    let removed = (
+                        try await records.removed { try await store.commit(StatusV01Server.Records.remove($0.keyHash, at: .now())) },
+                        try await added.removed { try await store.commit($0.registrations.end($0.row)) }
+                    )
                     for chunk in ends.chunks(of: Self.chunk) {
                         for result in await store.commitEach(Array(chunk)) { try result.get() }
                     }
+                    return removed
+                }
+                if added.count < found {
+                    CommandFailure.report("warning: \(found - added.count) registrations changed meanwhile, and stay: repeat the command")
                 }
             }
             guard !rows.isEmpty || !records.isEmpty || !added.isEmpty else { throw CommandFailure(.data, "no registration to remove") }
@@ -187,6 +194,17 @@ extension Admin.Registrations {
             }
             return ServerMarks(known: known, identity: identity).mark(of: identity)
         }
+    }
+}
+
+extension Array {
+    /// The elements that `remove` found, one after the other: a running daemon may have changed the others.
+    fileprivate func removed(by remove: (Element) async throws -> Bool) async rethrows -> [Element] {
+        var removed: [Element] = []
+        for element in self {
+            if try await remove(element) { removed.append(element) }
+        }
+        return removed
     }
 }
 

@@ -46,9 +46,10 @@ extension ProtocolLines {
                 selected.signedSince = filter.changedSince.map { $0.rawValue / 1_000_000_000 }
                 let subscriptions = SessionServer.Subscriptions(store.sealer)
                 try SessionServer.Subscriptions.forEach(selected, in: store) { summary in
-                    writer.add {
-                        let content = try subscriptions.open(summary).encoded()
-                        return RegistrationsFile.Line(
+                    // Outside of the writer: the store explains that the row is damaged.
+                    let content = try subscriptions.open(summary).encoded()
+                    return writer.add {
+                        RegistrationsFile.Line(
                             subscription: .init(
                                 service: summary.service.rawValue, content: Data(content),
                                 wasDelivered: summary.wasDelivered ? true : nil))

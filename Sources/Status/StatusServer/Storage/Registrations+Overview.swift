@@ -103,7 +103,7 @@ extension Registrations {
             StatusStorage.neverAsked, StatusStorage.unfounded,
         ]
         try store.scan(filter.read(columns)) { row in
-            guard let key = try? RegistrationKey(row, at: 0) else { return true }
+            let key = try RegistrationKey(row, at: 0)
             let version = try row.unsigned(2)
             return try visit(
                 RegistrationRecord(

@@ -88,7 +88,7 @@ extension Records {
     /// - Throws: `StoreError`, also if `visit` throws.
     package func forEach(in store: any Store, _ visit: (RecordExport) throws -> Bool) throws(StoreError) {
         try store.scan(Self.findAll()) { row in
-            guard let keyHash = V01.KeyHash(stored: try row.bytes(0)) else { return true }
+            guard let keyHash = V01.KeyHash(stored: try row.bytes(0)) else { throw UnexpectedValue() }
             let version = try row.unsigned(1)
             return try visit(
                 RecordExport(
