@@ -195,7 +195,22 @@ struct ListenTests {
         let behindProxy = ["--listen", "push.example:8443", "--public-url", "https://push.example", "--prepare"]
         #expect(try await run(["client", "listen", "--folder", folder.path + "/proxy"] + behindProxy).status == 0)
         chmod(desktop + "/receiver.key", 0o644)
-        let open = try await prepare(vapid)
-        #expect(open.status == 77 && open.failure?.contains("chmod 600") == true)
+        for arguments in [[], ["--renew"]] {
+            let open = try await run(
+                ["client", "listen", "--folder", desktop, "--listen", "127.0.0.1:\(port)", "--vapid", vapid, "--prepare"] + arguments)
+            #expect(open.status == 77 && open.failure?.contains("chmod 600") == true, "\(arguments): \(open.errors)")
+        }
+    }
+
+    @Test("--renew replaces a damaged key, and says that its VAPID key is lost")
+    func renewsWhatIsDamaged() async throws {
+        let renew = ["client", "listen", "--folder", desktop, "--listen", "127.0.0.1:\(port)", "--prepare", "--renew"]
+        #expect(try await run(renew).status == 0)
+        try write("{}", to: desktop + "/receiver.key")
+        let ended = try await run(renew)
+        #expect(ended.status == 0)
+        let lines = ended.errors.split(separator: "\n")
+        #expect(lines.count == 2 && lines.first?.contains("receiver.key is damaged") == true, "\(ended.errors)")
+        #expect(lines.last == "waku-push: warning: without --vapid any server may notify")
     }
 }

@@ -79,8 +79,7 @@ extension Client {
         }
 
         private func subscription(in folder: ReceiverFolder) throws -> ReceiverSubscription {
-            // A damaged file is replaced by --renew.
-            let former = renew ? try? folder.subscription() : try folder.subscription()
+            let former = try folder.subscription(replacesDamaged: renew)
             if let former, !renew {
                 guard former.isUnder(base) else {
                     throw CommandFailure(
@@ -94,6 +93,7 @@ extension Client {
                 }
                 return former
             }
+            if renew, former == nil, vapid == nil { CommandFailure.report("warning: without --vapid any server may notify") }
             guard let made = ReceiverSubscription(base: base, vapidKey: vapid?.key ?? former?.vapidKey) else {
                 throw CommandFailure(.usage, "\(base) can't be an endpoint: give --public-url an https URL without a query")
             }

@@ -41,10 +41,16 @@ struct ReceiverFolder {
     }
 
     /// nil in a new folder.
-    func subscription() throws(CommandFailure) -> ReceiverSubscription? {
+    ///
+    /// - Parameter replacesDamaged: whether a damaged key file counts as none, with a warning.
+    func subscription(replacesDamaged: Bool = false) throws(CommandFailure) -> ReceiverSubscription? {
         guard FileManager.default.fileExists(atPath: keyFile) else { return nil }
         let content = try read("receiver key file", keyFile)
         guard let subscription = ReceiverSubscription(json: content) else {
+            if replacesDamaged {
+                CommandFailure.report("warning: receiver key file \(keyFile) is damaged: its VAPID key and its endpoint are not known any more")
+                return nil
+            }
             throw CommandFailure(.data, "receiver key file \(keyFile) is damaged: make a new subscription with --renew")
         }
         // Missing or of the former subscription after a kill.
