@@ -2,7 +2,7 @@ import Delivery
 import Core
 import SessionProtocol
 import StatusProtocol
-import Storage
+package import Storage
 import TestSupport
 import Waku
 import WakuCrypto
@@ -13,10 +13,10 @@ import WakuCrypto
 @testable import StatusV01Server
 
 /// Rows in every table of every part, written by the code of the node.
-enum NodeRows {
+package enum NodeRows {
     private static let now = Timestamp.now()
 
-    static func write(to store: any Store) async throws {
+    package static func write(to store: any Store) async throws {
         try await writeStatus(store)
         try await writeV01(store)
         try await writeSession(store)
