@@ -487,8 +487,8 @@ package.targets += tests(
                 "example-sender", "example-share",
                 "Core", "CurlClient", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "NwakuRelay", "PushClient",
                 "SessionProtocol", "StatusProtocol", "StatusServer",
-                "Storage", "StoreContract", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", "WakuWireServer", grdb, logging,
-                nio,
+                "Storage", "StoreContract", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", "WakuWireServer", grdb,
+                logging, nio,
             ],
             swiftSettings: testing),
         tests(

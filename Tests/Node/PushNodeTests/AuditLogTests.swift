@@ -46,7 +46,7 @@ struct AuditLogTests {
         let log = AuditLog(in: folder.path)
         #expect(try log.latest(10).records.isEmpty)
         try log.append(record(1))
-        // Root can read everything, but not a folder or what a link leads to.
+        // Not even root can read a folder.
         try FileManager.default.createDirectory(atPath: folder.path + "/audit.log.1", withIntermediateDirectories: false)
         let error = #expect(throws: AuditLog.Failure.self) { try log.latest(10) }
         #expect(error?.message == "the audit log \(folder.path)/audit.log.1 can't be read: Is a directory")

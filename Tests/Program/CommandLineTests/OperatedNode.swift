@@ -26,7 +26,7 @@ struct OperatedNode {
 
     private final class Printed: Sendable {
         let texts = Mutex<[String]>([])
-        /// Of these, what the daemon wrote.
+        /// Those of the daemon.
         let logs = Mutex<[String]>([])
     }
 
@@ -97,8 +97,8 @@ struct OperatedNode {
     /// The number of texts that ``leaks`` looks at.
     var printedCount: Int { printed.texts.withLock(\.count) }
 
-    /// The secrets in what was printed without being asked for them, as text or in the forms in which bytes are printed; what controls a terminal; and
-    /// in the daemons' logs and pages, what identifies a client.
+    /// Secrets that were printed without being asked for, as text or in the forms in which bytes are printed; control characters of a terminal; and in
+    /// the daemons' logs and pages, identities of clients.
     var leaks: [String] {
         let tokens = [Self.deviceToken, Self.accessToken].flatMap { token in
             [token, hexString(Array(token.utf8)), Data(token.utf8).base64EncodedString().lowercased()]

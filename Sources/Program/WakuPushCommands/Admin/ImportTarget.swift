@@ -98,7 +98,7 @@ final class ImportTarget {
         hold.release()
     }
 
-    /// Stores the remaining entries, and tells a running daemon to load what was stored, also when the rest could not be.
+    /// Stores the remaining entries, and has a running daemon load the stored ones, also when an error prevented others.
     func finish() async throws {
         do {
             try await commit()

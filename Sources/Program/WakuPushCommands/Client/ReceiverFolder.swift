@@ -48,7 +48,7 @@ struct ReceiverFolder {
         let content = try read("receiver key file", keyFile)
         guard let subscription = ReceiverSubscription(json: content) else {
             if replacesDamaged {
-                CommandFailure.report("warning: receiver key file \(keyFile) is damaged: its VAPID key and its endpoint are not known any more")
+                CommandFailure.report("warning: receiver key file \(keyFile) is damaged: its VAPID key and endpoint are lost")
                 return nil
             }
             throw CommandFailure(.data, "receiver key file \(keyFile) is damaged: make a new subscription with --renew")
