@@ -22,10 +22,13 @@ final class ConnectionPool: Sendable {
     private static let commit = Statement("COMMIT")
 
     let address: PostgreSQLAddress
+    private let isShared: Bool
     private let state = Mutex(State())
 
-    init(_ address: PostgreSQLAddress) {
+    /// - Parameter isShared: whether other nodes use the database.
+    init(_ address: PostgreSQLAddress, isShared: Bool = false) {
         self.address = address
+        self.isShared = isShared
     }
 
     /// Runs `body` in a read-only transaction on one snapshot; repeats it if the connection turns out to have been lost while idle.
@@ -66,6 +69,8 @@ final class ConnectionPool: Sendable {
         do {
             let connection = try PostgreSQLConnection.open(address, name: "waku-push reader")
             connection.longestSilence = address.longestSilence
+            // Limits how long a node that is suspended within a read keeps old rows from being removed. An error shows in the first read.
+            if isShared { _ = try? connection.run(Statement("SET idle_in_transaction_session_timeout = '60s'", isPrepared: false)) }
             state.withLock { $0.suspension = nil }
             return connection
         } catch {

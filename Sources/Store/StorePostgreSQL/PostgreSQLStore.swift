@@ -57,7 +57,7 @@ package final class PostgreSQLStore: Store {
         self.address = address
         self.schema = schema
         self.monitor = monitor
-        pool = ConnectionPool(address)
+        pool = ConnectionPool(address, isShared: access == .shared)
         queue = PostgreSQLCommitQueue { closing in
             Writer(address, access, closing: closing) { monitor.note($0) }
         }

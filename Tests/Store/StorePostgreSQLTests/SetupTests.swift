@@ -74,6 +74,17 @@ struct SetupTests {
         #expect(shown.rows.first?.values == [.text("read committed")])
     }
 
+    @Test(
+        "A node that is suspended within a read keeps no rows of other nodes from being removed for long; a command may pause",
+        arguments: [(PostgreSQLStore.Access.shared, "1min"), (.beside, "0")])
+    func suspendedReader(access: PostgreSQLStore.Access, limit: String) throws {
+        let store = try StoreFixture().open(access: access)
+        let shown = try store.pool.read { connection in
+            try connection.run(Statement("SHOW idle_in_transaction_session_timeout", isPrepared: false))
+        }
+        #expect(shown.rows.first?.values == [.text(limit)])
+    }
+
     @Test("A role without permission to create tables is refused")
     func permission() throws {
         let fixture = try StoreFixture()

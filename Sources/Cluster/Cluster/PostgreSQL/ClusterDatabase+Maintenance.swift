@@ -8,8 +8,9 @@ extension ClusterDatabase {
     /// for the drop.
     private static let lockLimit = Duration.milliseconds(300)
 
-    /// Runs the maintenance that only one node may run: creates and drops claim partitions, and deletes leases that ended an hour ago, finished
-    /// messages of ended nodes and old logged changes. Each transaction checks the ownership of the maintenance partition.
+    /// Runs the maintenance that only one node may run: creates and drops claim partitions, deletes leases that ended an hour ago, finished
+    /// messages of ended nodes and old logged changes, and ends listeners that are not read. Each transaction checks the ownership of the
+    /// maintenance partition.
     ///
     /// - Parameters:
     ///   - epoch: the epoch of that ownership: see `Cluster/ClusterMember/maintenanceMark(at:)`.
@@ -29,6 +30,7 @@ extension ClusterDatabase {
                 prune("DELETE FROM cluster_change WHERE at < clock_timestamp() - $1 * interval '1 second'", configuration.changeRetention),
                 prune(
                     "DELETE FROM cluster_node WHERE state = 'ended' AND ended_at < now() - $1 * interval '1 second'", Self.endedRetention),
+                endUnreadListeners,
             ])
         }
         // In a separate transaction: a backup may hold locks on old partitions longer than the creation of new ones can wait.
@@ -56,6 +58,17 @@ extension ClusterDatabase {
                 [.integer(node.stored)])
             _ = try connection.run(end)
         }
+    }
+
+    /// Ends the connections for notifications of suspended nodes. PostgreSQL keeps the notifications of all databases that one of its sessions can't
+    /// send, and lets no `VACUUM` remove rows of this database meanwhile; with 8 GiB of them, every transaction that notifies fails. Neither its time
+    /// limits nor, on Unix sockets, those of TCP end such a session.
+    private var endUnreadListeners: Statement {
+        Statement(
+            """
+            SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database() \
+            AND usename = current_user AND wait_event = 'ClientWrite' AND xact_start < clock_timestamp() - $2 * interval '1 second'
+            """, [.text(ClusterListener.sessionName), .integer(configuration.unreadLimit.components.seconds)])
     }
 
     private func prune(_ sql: String, _ retention: Duration) -> Statement {

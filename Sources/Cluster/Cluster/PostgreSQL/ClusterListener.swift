@@ -16,6 +16,9 @@ package final class ClusterListener: Sendable {
         case closed
     }
 
+    /// Shown in `pg_stat_activity`.
+    static let sessionName = "waku-push listener"
+
     private struct Session {
         let connection: PostgreSQLConnection
         /// The channels by their names in the database.
@@ -81,7 +84,7 @@ package final class ClusterListener: Sendable {
     }
 
     private func listen() throws -> Session {
-        let connection = try PostgreSQLConnection.open(address, name: "waku-push listener", accept: primary.accept)
+        let connection = try PostgreSQLConnection.open(address, name: Self.sessionName, accept: primary.accept)
         let schema = Statement("SELECT \(ClusterDatabase.schemaID)::bigint", isPrepared: false)
         guard let id = try connection.run(schema).rows.first else { throw UnexpectedValue() }
         let suffix = "_\(try id.integer(0))"
