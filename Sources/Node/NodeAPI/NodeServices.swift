@@ -110,15 +110,19 @@ extension NodeServices {
     /// Ends registrations that were not renewed, as if their clients had unregistered, until the task is cancelled.
     ///
     /// - Parameters:
+    ///   - lifetime: without the times in which no node was alive.
+    ///   - old: makes the command that finds the registrations that were not renewed since a time.
     ///   - message: for the log, if some can't be ended.
-    ///   - end: makes the command that ends a registration, unless it was renewed meanwhile.
+    ///   - end: makes the command that ends a registration, unless it was renewed since a time.
     ///   - expired: called after each that ended.
     package func expire<Key: Sendable>(
-        _ old: StoreCommand<[Key]>, _ message: String, by end: (Key) -> StoreCommand<Bool>, expired: (Key) -> Void = { _ in }
+        notRenewedFor lifetime: Duration, at now: Timestamp, _ old: (Timestamp) -> StoreCommand<[Key]>, _ message: String,
+        by end: (Key, Timestamp) -> StoreCommand<Bool>, expired: (Key) -> Void = { _ in }
     ) async {
         do throws(StoreError) {
-            for chunk in try await store.fetch(old).chunks(of: Self.expiryChunk) where !Task.isCancelled {
-                for (key, result) in zip(chunk, await store.commitEach(chunk.map(end))) {
+            let cutoff = try await store.fetch(OutageRecord.stored()).cutoff(lifetime: lifetime, at: now)
+            for chunk in try await store.fetch(old(cutoff)).chunks(of: Self.expiryChunk) where !Task.isCancelled {
+                for (key, result) in zip(chunk, await store.commitEach(chunk.map { end($0, cutoff) })) {
                     switch result {
                     case .success(true):
                         counters.add(.registrationExpired)

@@ -165,10 +165,9 @@ struct StatusService: RateLimitedService {
     /// Removes registrations that were not renewed, as if the client had unregistered, so that old messages don't restore them.
     func expire(at now: Timestamp) async {
         guard let lifetime = configuration.registrationLifetime else { return }
-        let cutoff = now - lifetime
         await node.expire(
-            Registrations.registrations(unchangedSince: cutoff), "failed to expire registrations",
-            by: { Registrations.expire($0, unchangedSince: cutoff, at: now) },
+            notRenewedFor: lifetime, at: now, Registrations.registrations(unchangedSince:), "failed to expire registrations",
+            by: { Registrations.expire($0, unchangedSince: $1, at: now) },
             expired: { topicKeys.forget(QueryTopics(of: $0.keyHash)) })
     }
 

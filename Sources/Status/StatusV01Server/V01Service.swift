@@ -86,10 +86,9 @@ struct V01Service: RateLimitedService {
     /// Removes records that were not renewed, as if the client had unregistered, so that old messages don't restore them.
     func expire(at now: Timestamp) async {
         guard let lifetime = configuration.registrationLifetime else { return }
-        let cutoff = now - lifetime
         await node.expire(
-            Records.records(unchangedSince: cutoff), "failed to expire v0.1 records",
-            by: { Records.expire($0, unchangedSince: cutoff, at: now) })
+            notRenewedFor: lifetime, at: now, Records.records(unchangedSince:), "failed to expire v0.1 records",
+            by: { Records.expire($0, unchangedSince: $1, at: now) })
     }
 
     // MARK: Figures

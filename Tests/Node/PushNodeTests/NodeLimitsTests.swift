@@ -265,7 +265,7 @@ struct NodeLimitsTests {
         try await fixture.withNode(now: { clock.withLock(\.self) }) { node async throws in
             #expect(try await node.register(TestClient(of: node.server, identity: old)) == nil)
         }
-        clock.withLock { $0 = $0 + step }
+        try await Self.live(for: step, clock, in: fixture)
         try await fixture.withNode(now: { clock.withLock(\.self) }) { node async throws in
             #expect(try await node.register(TestClient(of: node.server, identity: new)) == nil)
         }
@@ -277,7 +277,7 @@ struct NodeLimitsTests {
             }, now: { clock.withLock(\.self) }
         ) { node async throws in
             // Maintenance has read the clock before it writes for the first time.
-            try await node.wait { (try? node.node.store.read(Properties.property("alive at"))) == clock.withLock(\.bytes) }
+            try await node.wait { (try? node.node.store.read(Properties.property("alive at")))?.prefix(8) == clock.withLock(\.bytes)[...] }
             clock.withLock { $0 = $0 + step }
             try await node.wait { node.count(.registrationExpired) > 0 }
             clock.withLock { $0 = $0 - step }
@@ -300,7 +300,7 @@ struct NodeLimitsTests {
         let queue = try DatabaseQueue(path: DataFolder.databasePath(in: fixture.folder.path))
         try await queue.write { try $0.execute(sql: "UPDATE registration SET version = 'damaged' WHERE id = 1") }
         try queue.close()
-        clock.withLock { $0 = $0 + .seconds(91 * 86_400) }
+        try await Self.live(for: .seconds(91 * 86_400), clock, in: fixture)
         try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
             try await node.wait { node.count(.registrationExpired) == 2 }
         }
@@ -318,12 +318,12 @@ struct NodeLimitsTests {
         try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
             for owner in [old, renewed] { #expect(try await node.register(TestClient(of: node.server, identity: owner)) == nil) }
         }
-        clock.withLock { $0 = $0 + .seconds(60 * 86_400) }
+        try await Self.live(for: .seconds(60 * 86_400), clock, in: fixture)
         try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
             #expect(try await node.register(TestClient(of: node.server, identity: renewed), version: 2) == nil)
             #expect(node.count(.registrationExpired) == 0)
         }
-        clock.withLock { $0 = $0 + .seconds(31 * 86_400) }
+        try await Self.live(for: .seconds(31 * 86_400), clock, in: fixture)
         try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
             try await node.wait { node.count(.registrationExpired) == 1 }
             // The version is kept.
@@ -331,5 +331,44 @@ struct NodeLimitsTests {
             #expect(try await node.register(TestClient(of: node.server, identity: old), version: 2) == nil)
             #expect(try await node.register(TestClient(of: node.server, identity: renewed), version: 2) == .versionMismatch)
         }
+    }
+    @Test("a registration that could not be renewed while no node ran does not end for that")
+    func outage() async throws {
+        let fixture = try NodeFixture()
+        let clock = Mutex(Timestamp.now())
+        let (old, younger) = (PrivateKey.generate(), PrivateKey.generate())
+        let configure: @Sendable (inout ServerConfiguration) -> Void = {
+            $0.registrationLifetime = .seconds(90 * 86_400)
+            $0.maintenanceInterval = .milliseconds(10)
+        }
+        try await fixture.withNode(now: { clock.withLock(\.self) }) { node async throws in
+            #expect(try await node.register(TestClient(of: node.server, identity: old)) == nil)
+        }
+        try await Self.live(for: .seconds(60 * 86_400), clock, in: fixture)
+        try await fixture.withNode(now: { clock.withLock(\.self) }) { node async throws in
+            #expect(try await node.register(TestClient(of: node.server, identity: younger)) == nil)
+        }
+        clock.withLock { $0 = $0 + .seconds(200 * 86_400) }
+        try await fixture.withNode(now: { clock.withLock(\.self) }) { node async throws in
+            try await node.wait { (try? node.node.store.read(Properties.property("alive at")))?.prefix(8) == clock.withLock(\.bytes)[...] }
+        }
+        try await Self.live(for: .seconds(31 * 86_400), clock, in: fixture)
+        try await fixture.withNode(configure: configure, now: { clock.withLock(\.self) }) { node async throws in
+            try await node.wait { node.count(.registrationExpired) > 0 }
+            #expect(try await node.notify(TestClient(of: node.server, identity: old)) == .notRegistered)
+            #expect(try await node.notify(TestClient(of: node.server, identity: younger)) == nil)
+        }
+    }
+
+    /// Sets the clock ahead, as if a node had been running in that time.
+    private static func live(for time: Duration, _ clock: borrowing Mutex<Timestamp>, in fixture: NodeFixture) async throws {
+        let now = clock.withLock { clock in
+            clock = clock + time
+            return clock
+        }
+        let store = try NodeAssembly.existingStore(in: fixture.folder.path, of: nil)
+        let alive = try #require(try store.read(Properties.property("alive at")))
+        try await store.commit(StoreCommand.change([Properties.set("alive at", to: now.bytes + alive.dropFirst(8))]))
+        try store.close()
     }
 }

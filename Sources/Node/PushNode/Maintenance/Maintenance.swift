@@ -73,7 +73,6 @@ struct Maintenance: Sendable {
     static let firstRemoval = 10
     /// Long, because expiry scans all registrations.
     private static let expiryInterval = Duration.seconds(3600)
-    private static let aliveProperty = "alive at"
     private static let unavailable = "store unavailable for writing"
     private static let retainedRowLimit = 2_000_000
     /// Longer than the overlap of a catch-up before the cursor, plus the error of senders' clocks.
@@ -172,11 +171,11 @@ struct Maintenance: Sendable {
         let (seenUntil, now, handled) = (path.relay.seenUntil, base.now(), path.handled.take())
         // A catch-up begins some time before the cursor.
         let forgettable = min(seenUntil.values.min() ?? now, now) - Self.handledMargin
-        // Written even without changes, to detect that the store can't be written, or can again.
-        let changes =
-            [Properties.set(Self.aliveProperty, to: now.bytes)] + RelayCursors.write(seenUntil) + NodeStorage.remember(handled, at: now)
+        let changes = RelayCursors.write(seenUntil) + NodeStorage.remember(handled, at: now)
         do throws(StoreError) {
-            try await store.commit(StoreCommand.change(changes).then { NodeStorage.forgetHandled(before: forgettable) })
+            // Written even without changes, to detect that the store can't be written, or can again.
+            try await store.commit(
+                StoreCommand.all([OutageRecord.recordAlive(at: now), .change(changes), NodeStorage.forgetHandled(before: forgettable)]))
             if activity.hasFailed.exchange(false, ordering: .relaxed) {
                 base.errors.ended(Self.unavailable)
                 base.logger.info("store available again")

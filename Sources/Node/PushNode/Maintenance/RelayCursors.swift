@@ -1,5 +1,6 @@
 package import Storage
 package import Core
+import NodeAPI
 import Waku
 
 /// The stored cursors: the time up to which no message of a pubsub topic was missed, in a property for each topic.
@@ -33,15 +34,5 @@ package enum RelayCursors {
         guard !cursors.isEmpty else { return [] }
         // Every topic has its own property now.
         return cursors.map { Properties.set(prefix + $0.rawValue, to: $1.bytes) } + [Properties.remove(common)]
-    }
-}
-
-extension Timestamp {
-    /// 8 bytes, big-endian.
-    var bytes: [UInt8] { withUnsafeBytes(of: rawValue.bigEndian, Array.init) }
-
-    init?(bytes: [UInt8]) {
-        guard bytes.count == 8 else { return nil }
-        self.init(rawValue: Int64(bitPattern: bytes.reduce(0) { $0 << 8 | UInt64($1) }))
     }
 }
