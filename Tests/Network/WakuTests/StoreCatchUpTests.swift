@@ -194,6 +194,49 @@ struct StoreCatchUpTests {
         #expect(event == .catchUpCutShort("the store returns page after page without an end"))
     }
 
+    /// - Returns: the result of a walk, in which each page has two messages, and is `step` later than the one before.
+    private func walk(pages: Int, step: Duration, fullPartLimit: Int = 100) throws -> StoreCatchUp.Summary? {
+        var configuration = StoreCatchUp.Configuration(contentTopics: [Self.topic], settling: .zero, messageLimit: 4)
+        configuration.fullPartLimit = fullPartLimit
+        var catchUp = StoreCatchUp(configuration: configuration)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        for number in 1...pages {
+            _ = try query(catchUp.next(at: moment(.zero)))
+            let time = Self.day + step * number
+            let messages = [UInt8(1), 2].map { number in
+                ReceivedMessage(
+                    message: WakuMessage(payload: [number], contentTopic: Self.topic, timestamp: time), pubsubTopic: .statusDefault)
+            }
+            if let summary = catchUp.answered(page(messages, cursor: number < pages ? "0x\(number)" : nil)) { return summary }
+        }
+        return nil
+    }
+
+    @Test("Messages over the limit are read if they are of a longer time, up to a number of limits")
+    func manyMessages() throws {
+        #expect(try walk(pages: 50, step: .seconds(31)) == StoreCatchUp.Summary(pageCount: 50))
+        // The second part is of a minute, the first of two: its window begins earlier.
+        #expect(try walk(pages: 50, step: .seconds(30)) == StoreCatchUp.Summary(pageCount: 4, cutShort: .messageLimit))
+        #expect(try walk(pages: 50, step: .seconds(31), fullPartLimit: 3) == StoreCatchUp.Summary(pageCount: 8, cutShort: .messageLimit))
+    }
+
+    @Test("Each query has the number of messages for itself")
+    func partsOfQueries() throws {
+        var configuration = StoreCatchUp.Configuration(
+            contentTopics: (1...11).map { ContentTopic(TopicTag(rawValue: $0)) }, settling: .zero, messageLimit: 1)
+        configuration.fullPartLimit = 1
+        var catchUp = StoreCatchUp(configuration: configuration)
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        var summary: StoreCatchUp.Summary?
+        for (number, hasMore) in [true, false, true, false].enumerated() {
+            _ = try query(catchUp.next(at: moment(.zero)))
+            let message = WakuMessage(payload: [1], contentTopic: Self.topic, timestamp: Self.day + .seconds(1))
+            let received = ReceivedMessage(message: message, pubsubTopic: .statusDefault)
+            summary = catchUp.answered(page([received], cursor: hasMore ? "0x0\(number)" : nil))
+        }
+        #expect(summary == StoreCatchUp.Summary(pageCount: 4))
+    }
+
     /// Ten messages a page are no endless store.
     @Test func smallPagesAreReadToTheEnd() throws {
         var catchUp = catchUp(messageLimit: 1000)

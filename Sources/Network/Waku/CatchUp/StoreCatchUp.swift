@@ -20,8 +20,11 @@ package struct StoreCatchUp {
         package var settling = Duration.seconds(1)
         /// The minimum time between the starts of two walks.
         package var shortestPeriod = Duration.seconds(5)
-        /// The maximum number of messages read for one query, and of pages, which ends queries to a store that returns empty ones forever.
+        /// The number of messages after which a query ends, unless they are of a longer time than ``overlap``: then its next part begins.
         package var messageLimit = 100_000
+        /// The maximum number of full parts of a query.
+        package var fullPartLimit = 100
+        /// The maximum number of pages of a part, which ends queries to a store that returns empty ones forever.
         package var pageLimit = 10_000
         package var rememberedHashCount = 20_000
         package var backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))

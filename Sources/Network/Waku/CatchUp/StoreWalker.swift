@@ -24,12 +24,29 @@ struct StoreWalker {
         let from: Moment
         /// Never empty. The first is in progress, at its cursor.
         var queries: ArraySlice<StoreQuery>
-        /// The messages and pages of the first query.
+        /// The start of the queries' windows.
+        let start: Timestamp
+        /// The messages and pages of the first query's present part.
         var messageCount = 0
         var pageCount = 0
+        /// The number of the first query's full parts, and the end of the last one.
+        var fullParts: (count: Int, end: Timestamp?) = (0, nil)
         /// The timestamp of the last message that the first query returned.
         var lastTimestamp: Timestamp?
         var summary = StoreCatchUp.Summary()
+
+        /// After a full part, the query goes on with the next one if the messages are of a longer time: a store may invent messages without end.
+        mutating func beginPart(_ configuration: StoreCatchUp.Configuration) {
+            guard messageCount >= configuration.messageLimit, fullParts.count < configuration.fullPartLimit, let lastTimestamp,
+                lastTimestamp > (fullParts.end ?? start) + configuration.overlap
+            else { return }
+            (messageCount, pageCount, fullParts) = (0, 0, (fullParts.count + 1, lastTimestamp))
+        }
+
+        mutating func beginNextQuery() {
+            queries.removeFirst()
+            (messageCount, pageCount, fullParts, lastTimestamp) = (0, 0, (0, nil), nil)
+        }
     }
 
     /// A wall clock that is set back by more than this starts a repeated walk. Smaller than the overlap, which covers the senders' clocks too.
@@ -112,7 +129,8 @@ struct StoreWalker {
     private mutating func begin(at now: Moment, from: Moment) -> StoreQuery? {
         let settling = configuration.settling
         gaps.removeAll { now.instant >= $0.notedAt + settling }
-        let queries = self.queries(from: from.earliestWallClock(at: now) - configuration.overlap)
+        let start = from.earliestWallClock(at: now) - configuration.overlap
+        let queries = self.queries(from: start)
         guard let first = queries.first else {
             gaps = []
             return nil
@@ -121,7 +139,7 @@ struct StoreWalker {
         walked = (
             min(walked?.from ?? from.instant, from.instant), max(walked?.wallClockAtEpoch ?? now.wallClockAtEpoch, now.wallClockAtEpoch)
         )
-        walk = Walk(from: from, queries: queries[...])
+        walk = Walk(from: from, queries: queries[...], start: start)
         return sized(first)
     }
 
@@ -155,14 +173,14 @@ struct StoreWalker {
         current.pageCount += 1
         current.messageCount += max(page.messages.count, page.hashes.count)
         current.lastTimestamp = page.messages.last?.message.timestamp ?? current.lastTimestamp
+        current.beginPart(configuration)
         let cutShort = self.cutShort(current, at: page.cursor)
         if cutShort == nil, let cursor = page.cursor {
             query.cursor = cursor
             current.queries[current.queries.startIndex] = query
         } else {
             current.summary.cutShort = current.summary.cutShort ?? cutShort
-            current.queries.removeFirst()
-            (current.messageCount, current.pageCount, current.lastTimestamp) = (0, 0, nil)
+            current.beginNextQuery()
         }
         walk = current.queries.isEmpty ? nil : current
         guard walk == nil else { return nil }
