@@ -61,13 +61,14 @@ public final class StatusPushClient: Sendable {
         network = ClientNetwork(relay: relay, pubsubTopic: configuration.pubsubTopic)
         routes = AnswerRoutes(network)
         bundles = configuration.bundles
-        var kept: Timestamp?
-        for case .own(let record) in records { kept = record.time }
-        let clock = SteadyClock(kept: kept, clock: .now(), uptime: SteadyClock.uptime)
+        var own: OwnRecord?
+        for case .own(let record) in records { own = record }
+        let clock = SteadyClock(kept: own?.time, lead: own?.steadyLead ?? .zero, clock: .now(), uptime: SteadyClock.uptime)
         let cryptography = IdentityCryptography(identity: identity)
         var machine = ClientMachine(
             records: records, installationID: InstallationID(bytes: cryptography.makeAccessToken().bytes), cryptography: cryptography,
             at: clock.time(at: SteadyClock.uptime))
+        machine.follow(clock)
         machine.notifications.deviceLimit = configuration.deviceLimit
         machine.contactServers = configuration.servers
         runner = MachineRunner(machine, clock: clock, store: store)

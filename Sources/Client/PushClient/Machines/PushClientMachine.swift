@@ -72,6 +72,12 @@ protocol OwnState: Codable, Hashable, Sendable {
     var advertisesAt: Timestamp? { get set }
     /// The client's time when this was written. It never goes back, even if the system clock does.
     var time: Timestamp { get set }
+    /// ``SteadyClock/lead`` in nanoseconds; nil stands for 0.
+    var lead: Int64? { get set }
+}
+
+extension OwnState {
+    var steadyLead: Duration { .nanoseconds(lead ?? 0) }
 }
 
 /// The registration with each server.
@@ -135,6 +141,13 @@ protocol RegistrationState: Codable, Hashable, Sendable {
 // MARK: - Time
 
 extension PushClientMachine {
+    /// Stores the lead of this process's clock with the first changes.
+    mutating func follow(_ clock: SteadyClock) {
+        guard clock.lead != own.steadyLead else { return }
+        own.lead = clock.lead.nanoseconds
+        isOwnChanged = true
+    }
+
     /// The latest time to call ``wake(at:)``; nil when no deadline is pending.
     var nextWakeUp: Timestamp? {
         [registrations.nextWakeUp, notifications.nextWakeUp, queries.nextWakeUp, advertising.nextWakeUp].compactMap(\.self).min()

@@ -2,17 +2,23 @@ import Core
 
 /// The client's monotonic time: it never goes back, regardless of the system clock, even across restarts.
 ///
-/// Within a process it advances with the uptime. At a start it is the later of the system clock and the last stored time, so that pauses and ages
-/// in records stay comparable. A clock that is set forward between two processes ends pauses early, once.
+/// Within a process it advances with the uptime, between two processes with the system clock. After that was set back, this one is ahead of it by the
+/// stored ``lead``: pauses and ages in records stay comparable, and time passes as before. A clock that is set forward between two processes ends
+/// pauses early, once.
 struct SteadyClock: Sendable {
     private let origin: Timestamp
+    /// How far it was ahead of the system clock at the start.
+    let lead: Duration
 
     /// - Parameters:
     ///   - kept: The time in the records; nil at the very first start.
+    ///   - lead: The lead in the records.
     ///   - clock: The system clock's time.
     ///   - uptime: The current time of any monotonic clock.
-    init(kept: Timestamp?, clock: Timestamp, uptime: Duration) {
-        origin = max(kept ?? clock, clock) - uptime
+    init(kept: Timestamp?, lead: Duration, clock: Timestamp, uptime: Duration) {
+        let now = max(kept ?? clock, clock + lead)
+        origin = now - uptime
+        self.lead = now.since(clock)
     }
 
     func time(at uptime: Duration) -> Timestamp {

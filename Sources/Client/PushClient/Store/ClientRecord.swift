@@ -125,6 +125,7 @@ struct OwnRecord: OwnState {
     @Stored var nextAdvertisement: Timestamp? = nil
     /// The client's time when this was written. It never goes back, even if the system clock does.
     @Stored var time: Timestamp
+    var lead: Int64?
 
     var profile: DeviceProfile? {
         get { storedProfile?.profile }

@@ -32,12 +32,13 @@ public final class StatusV01PushClient: Sendable {
         self.identity = identity
         network = ClientNetwork(relay: relay, pubsubTopic: configuration.pubsubTopic)
         routes = AnswerRoutes(network)
-        var kept: Timestamp?
-        for case .own(let record) in records { kept = record.time }
-        let clock = SteadyClock(kept: kept, clock: .now(), uptime: SteadyClock.uptime)
+        var own: V01OwnRecord?
+        for case .own(let record) in records { own = record }
+        let clock = SteadyClock(kept: own?.time, lead: own?.steadyLead ?? .zero, clock: .now(), uptime: SteadyClock.uptime)
         var machine = V01Machine(
             records: records, installationID: InstallationID(bytes: AccessToken.random().bytes), identity: identity,
             at: clock.time(at: SteadyClock.uptime))
+        machine.follow(clock)
         machine.notifications.deviceLimit = max(configuration.deviceLimit, NotificationMachine.defaultDeviceLimit)
         machine.contactServers = configuration.servers.map(\.key)
         runner = MachineRunner(machine, clock: clock, store: store)

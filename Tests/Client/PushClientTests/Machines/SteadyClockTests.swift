@@ -1,5 +1,7 @@
-import Testing
 import Core
+import StatusProtocol
+import Testing
+import WakuCrypto
 
 @testable import PushClient
 
@@ -7,17 +9,37 @@ import Core
     private let start = MachineBench.start
 
     @Test func followsTheUptimeRegardlessOfTheClock() {
-        let clock = SteadyClock(kept: nil, clock: start, uptime: .seconds(5))
+        let clock = SteadyClock(kept: nil, lead: .zero, clock: start, uptime: .seconds(5))
         #expect(clock.time(at: .seconds(5)) == start && clock.time(at: .seconds(65)) == start + .seconds(60))
     }
 
     @Test func neverGoesBackOverARestart() {
-        let clock = SteadyClock(kept: start, clock: start - .seconds(3600), uptime: .zero)
+        let clock = SteadyClock(kept: start, lead: .zero, clock: start - .seconds(3600), uptime: .zero)
         #expect(clock.time(at: .zero) == start)
     }
 
     @Test func noticesThatTimePassedBetweenTwoLives() {
-        let clock = SteadyClock(kept: start, clock: start + .seconds(3600), uptime: .zero)
+        let clock = SteadyClock(kept: start, lead: .zero, clock: start + .seconds(3600), uptime: .zero)
         #expect(clock.time(at: .zero) == start + .seconds(3600))
+    }
+
+    /// A client with short processes would stand still until the system clock has caught up.
+    @Test func timePassesBetweenProcessesAfterTheClockWasSetBack() throws {
+        let ahead = start + .seconds(365 * 86_400)
+        let own = OwnRecord(installationID: InstallationID("own-device"), time: ahead)
+        let cryptography = ValueCryptography(publicKey: PrivateKey.generate().publicKey, sealed: SealedRegistrations())
+        var records = [ClientRecord.own(own)]
+        for days in [0, 10, 20] {
+            var kept: OwnRecord?
+            for case .own(let record) in records { kept = record }
+            let clock = SteadyClock(
+                kept: kept?.time, lead: try #require(kept).steadyLead, clock: start + .seconds(days * 86_400), uptime: .zero)
+            #expect(clock.time(at: .zero) == ahead + .seconds(days * 86_400))
+            var machine = ClientMachine(
+                records: records, installationID: own.installationID, cryptography: cryptography, at: clock.time(at: .zero))
+            machine.follow(clock)
+            // Nothing is due, so that only the lead is stored.
+            if let stored = machine.start(at: clock.time(at: .zero)).changes[.own], let record = stored { records = [record] }
+        }
     }
 }

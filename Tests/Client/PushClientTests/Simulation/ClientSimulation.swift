@@ -148,7 +148,7 @@ struct ClientSimulation {
 
     private mutating func addClient(_ number: Int) {
         let cryptography = ValueCryptography(publicKey: Self.clientKeys[number], sealed: sealed)
-        let clock = SteadyClock(kept: nil, clock: MachineBench.start, uptime: .zero)
+        let clock = SteadyClock(kept: nil, lead: .zero, clock: MachineBench.start, uptime: .zero)
         let machine = ClientMachine(
             installationID: Self.installations[number], cryptography: cryptography, jitter: Jitter(seed: random.next()),
             at: clock.time(at: .zero))
@@ -254,14 +254,15 @@ struct ClientSimulation {
         clients[client].scheduledWake = nil
         clients[client].rests = [:]
         let records = Array(clients[client].kept.values)
-        var kept: Timestamp?
-        for case .own(let record) in records { kept = record.time }
-        clients[client].clock = SteadyClock(kept: kept, clock: wall(clients[client]), uptime: now)
+        var own: OwnRecord?
+        for case .own(let record) in records { own = record }
+        clients[client].clock = SteadyClock(kept: own?.time, lead: own?.steadyLead ?? .zero, clock: wall(clients[client]), uptime: now)
         let time = clients[client].clock.time(at: now)
         clients[client].machine = ClientMachine(
             records: records, installationID: Self.installations[client],
             cryptography: ValueCryptography(publicKey: Self.clientKeys[client], sealed: sealed), jitter: Jitter(seed: random.next()),
             at: time)
+        clients[client].machine.follow(clients[client].clock)
         turn(client) { $0.start(at: $1) }
     }
 

@@ -31,6 +31,7 @@ struct V01OwnRecord: OwnState {
     var nextAdvertisement: StoredTime?
     /// The client's time when this was written. It never goes back, even if the system clock does.
     @Stored var time: Timestamp
+    var lead: Int64?
 
     var serverKeys: [PublicKey] { servers }
 
