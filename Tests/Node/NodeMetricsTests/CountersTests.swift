@@ -140,6 +140,15 @@ struct CountersTests {
         #expect(counters.validCounts == [0, 0, 0] && counters.answerTimes.last == 1)
     }
 
+    @Test("A message whose timestamp is long ago counts as an hour old")
+    func oldTimestamp() {
+        let counters = Counters([.messages])
+        let times = [Duration.seconds(3600), .seconds(50 * 365 * 86_400)].map { MessageTimes(received: .now, delay: $0) }
+        counters.opened(times.map { times -> (kind: KindLabel, times: MessageTimes?) in (.query, times) }, others: 0)
+        let received = counters.registry.histogram(.sinceSent, ProtocolLabel.status, StageLabel.received, KindLabel.query)
+        #expect(received.cumulativeCounts.last == 2 && received.seconds == 7200)
+    }
+
     @Test("Unknown HTTP statuses have the label other")
     func statuses() {
         #expect(StatusLabel(nil).rawValue == "none")

@@ -31,6 +31,7 @@ package final class HistogramCell: Sendable {
     /// Upper bounds of the buckets in nanoseconds, without the last one, infinity.
     private let bounds: [Int64]
     private let counts: [CounterCell]
+    /// In microseconds: in nanoseconds it would overflow after some thousand messages that were looked up weeks after they were sent.
     private let sum = Atomic<Int64>(0)
 
     /// - Parameter bounds: In seconds, ascending.
@@ -46,7 +47,7 @@ package final class HistogramCell: Sendable {
             if bounds[middle] < duration { low = middle + 1 } else { high = middle }
         }
         counts[low].increment(by: 1)
-        sum.wrappingAdd(duration, ordering: .relaxed)
+        sum.wrappingAdd(duration / 1000, ordering: .relaxed)
     }
 
     /// The number of observations up to each bound; the last is the total. Consistent even while observations are recorded concurrently.
@@ -59,5 +60,5 @@ package final class HistogramCell: Sendable {
     }
 
     /// The sum of all observations.
-    package var seconds: Double { Double(sum.load(ordering: .relaxed)) / Self.nanosecondsPerSecond }
+    package var seconds: Double { Double(sum.load(ordering: .relaxed)) / 1e6 }
 }

@@ -89,10 +89,17 @@ struct ExpositionTests {
                 ripening_seconds_bucket{colour="red",le="1.0"} 5
                 ripening_seconds_bucket{colour="red",le="2.5"} 6
                 ripening_seconds_bucket{colour="red",le="+Inf"} 8
-                ripening_seconds_sum{colour="red"} 67.001999995
+                ripening_seconds_sum{colour="red"} 67.002
                 ripening_seconds_count{colour="red"} 8
 
                 """)
+    }
+
+    @Test("The sum of centuries is right")
+    func largeSum() {
+        let histogram = registry.histogram(.ripening, Colour.red)
+        for _ in 0..<4000 { histogram.recordNanoseconds(30 * 86_400 * 1_000_000_000) }
+        #expect(histogram.seconds == 4000 * 30 * 86_400)
     }
 
     @Test("Metrics that are not listed, and series with other labels, are left out")
