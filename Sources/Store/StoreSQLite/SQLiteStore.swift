@@ -218,6 +218,8 @@ package final class SQLiteStore: Store {
                     PRAGMA cache_size = -16384;
                     -- In pages: the writer checkpoints by itself only if the copies on another connection do not keep up.
                     PRAGMA wal_autocheckpoint = \(4 * CheckpointSchedule.limit);
+                    -- In bytes: a log that is longer, as after a long read or a large import, is cut off when it begins again.
+                    PRAGMA journal_size_limit = \(2 * CheckpointSchedule.limit * 4096);
                     """)
             guard try Int.fetchOne(db, sql: "PRAGMA synchronous") == 2 else {
                 throw StoreError(code: .unavailable, message: "SQLite did not accept synchronous=FULL")

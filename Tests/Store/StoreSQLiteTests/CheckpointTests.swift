@@ -66,4 +66,19 @@ struct CheckpointTests {
         try store.close()
         #expect(try fixture.reopened().version(of: "large") == version)
     }
+
+    @Test("A log that grew far over the limit is cut off when it begins again")
+    func shrinking() async throws {
+        let fixture = try StoreFixture()
+        let log = fixture.path + "-wal"
+        func put(_ version: Int64) async throws {
+            try await fixture.store.commit(Records.put("name", version: version, content: [1], fixture.store.sealer))
+        }
+        try await put(1)
+        #expect(truncate(log, 1 << 30) == 0)
+        await fixture.store.maintain()
+        try await put(2)
+        #expect(try FileManager.default.attributesOfItem(atPath: log)[.size] as? Int == 2 * limit * 4096)
+        #expect(try fixture.store.version(of: "name") == 2)
+    }
 }
