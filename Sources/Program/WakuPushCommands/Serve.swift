@@ -278,11 +278,13 @@ struct Serve: ReportingCommand {
             GorushEndpoint(poster, rule: settings.rule, connections: settings.connections, batch: settings.batch, timeout: settings.timeout)
         }
         let endpoints = posted.isEmpty ? [GorushEndpoint.none] : posted
-        let server = try Server(plan.configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) }
+        let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
+        let configuration = plan.configuration
+        func open() throws -> Server { try Server(configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) } }
+        let server = try manager?.extendingStart(open) ?? open()
         if let id = attachment.peerID { server.node.cluster.replaceSettings([ClusterConflicts.nodeKey: "\(id)"]) }
         try await attachment.listen()
         let reloading = ReloadService(server: server, plan: plan, gorush: posters, level: level, logger: logger)
-        let manager = ServiceManager(environment: ProcessInfo.processInfo.environment, processID: getpid())
         let notifiers = manager.map { [SystemdNotifier(manager: $0, node: server.node, logger: logger)] } ?? []
         let exporters = [plan.traces.flatMap { TraceService($0, plan.configuration, counters: server.node.counters, logger: logger) }]
         // Services stop in reverse order: the node stops before the loopback relay that it uses, and before its last traces are exported.

@@ -5,6 +5,9 @@
 /// A service that listens but has obstacles is running, not failed: it recovers by itself and must not be restarted.
 struct ServiceNotices: Sendable {
     static let alive = "WATCHDOG=1"
+    /// In seconds: the manager ends a start that lasts longer than its time limit if no further extension comes within this time.
+    static let startExtension = 90
+    static let opening = "EXTEND_TIMEOUT_USEC=\(startExtension)000000\nSTATUS=Starting: opening the database"
     static let stopping = "STOPPING=1\nSTATUS=Stopping: finishing work in progress"
 
     private static let statusLimit = 1_000

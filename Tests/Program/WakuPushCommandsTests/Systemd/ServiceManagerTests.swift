@@ -1,5 +1,8 @@
-@testable import WakuPushCommands
+import Foundation
+import TestSupport
 import Testing
+
+@testable import WakuPushCommands
 
 struct ServiceManagerTests {
     private func watchdog(_ environment: [String: String]) -> Duration? {
@@ -22,5 +25,24 @@ struct ServiceManagerTests {
     @Test(arguments: ["", "0", "-1", "soon", "99999999999999999999"])
     func aWatchdogThatCannotBeRead(text: String) {
         #expect(watchdog(["WATCHDOG_USEC": text]) == nil)
+    }
+
+    @Test("A start that takes long extends its time limit, and a short one does not")
+    func longStart() throws {
+        let listener = try DatagramListener("@waku-push-test/" + UUID().uuidString)
+        let manager = try #require(ServiceManager(environment: ["NOTIFY_SOCKET": listener.address], processID: 42))
+        let deadline = ContinuousClock.now + .seconds(60) * TestTimeout.factor
+        let notice = manager.extendingStart(after: .milliseconds(1)) { () -> String? in
+            while ContinuousClock.now < deadline {
+                if let notice = listener.next() { return notice }
+                usleep(1000)
+            }
+            return nil
+        }
+        #expect(notice == "EXTEND_TIMEOUT_USEC=90000000\nSTATUS=Starting: opening the database")
+        #expect(throws: CancellationError.self) {
+            try manager.extendingStart(after: .seconds(60)) { () throws -> Void in throw CancellationError() }
+        }
+        #expect(listener.next() == nil)
     }
 }
