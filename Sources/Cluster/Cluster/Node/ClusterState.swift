@@ -4,6 +4,9 @@ import Storage
 
 /// The state of a node in its cluster, behind one lock.
 struct ClusterState: Sendable {
+    /// Much longer than rows of ended nodes are kept.
+    private static let finishedMemory = Duration.seconds(3600)
+
     var member: ClusterMember
     var share: MessageShare
     var entries: [MessageKey: ClusterMessage] = [:]
@@ -16,8 +19,8 @@ struct ClusterState: Sendable {
     var window: ClaimWindow
     /// How far the database's clock is ahead of this node's, in seconds.
     var clockOffset: Int64 = 0
-    /// For each node, the sequence number of the last row of finished messages that was read.
-    var finishedUpTo: [NodeID: Int64] = [:]
+    /// For each node, the sequence number of the last row of finished messages that was read, and when that was.
+    private(set) var finishedUpTo: [NodeID: (sequence: Int64, readAt: Instant)] = [:]
     /// Partitions whose outbox rows the next scan reads.
     var toScan: Set<PartitionNumber> = []
     var stopping: Set<PartitionNumber> = []
@@ -53,6 +56,15 @@ struct ClusterState: Sendable {
     /// - Parameter outage: see `Store`.
     func isStoreFailing(outage: String?) -> Bool {
         outage != nil || outboxFailure.map { $0.code != .damaged } ?? false
+    }
+
+    mutating func finishedElsewhere(_ rows: [FinishedRow], at now: Instant) {
+        for row in rows {
+            share.finishedElsewhere(row.prefixes)
+            finishedUpTo[row.node] = (max(finishedUpTo[row.node]?.sequence ?? row.sequence, row.sequence), now)
+        }
+        // Most of these nodes have ended, and their rows are gone. The last rows of an idle one are read once more.
+        finishedUpTo = finishedUpTo.filter { now < $0.value.readAt + Self.finishedMemory }
     }
 
     /// Hands over this node's share while it stops, is drained, has a wrong clock or a store that fails. Without another node to take it, the share

@@ -106,7 +106,7 @@ struct MessageSharing: Sendable {
 
     private func readFinishedRows() async -> Bool {
         while true {
-            let known = node.state.withLock(\.finishedUpTo)
+            let known = node.state.withLock { $0.finishedUpTo.mapValues(\.sequence) }
             let result = await node.onThread(node.messageThread) { [first = node.first] database throws(StoreError) in
                 try database.finishedRows(after: known, except: first)
             }
@@ -114,12 +114,7 @@ struct MessageSharing: Sendable {
                 noteFailure(result)
                 return false
             }
-            node.state.withLock { state in
-                for row in rows {
-                    state.share.finishedElsewhere(row.prefixes)
-                    state.finishedUpTo[row.node] = max(state.finishedUpTo[row.node] ?? row.sequence, row.sequence)
-                }
-            }
+            node.state.withLock { $0.finishedElsewhere(rows, at: .now) }
             if rows.count < ClusterDatabase.finishedRowLimit { return true }
         }
     }

@@ -22,6 +22,19 @@ import Testing
         return state
     }
 
+    @Test func nodesWithoutFinishedMessagesAreForgotten() {
+        var state = state()
+        func read(_ rows: [(node: UInt64, sequence: Int64)], second: Int) -> [NodeID: Int64] {
+            state.finishedElsewhere(
+                rows.map { FinishedRow(node: .number($0.node), sequence: $0.sequence, prefixes: []) }, at: .at(second * 1000))
+            return state.finishedUpTo.mapValues(\.sequence)
+        }
+        #expect(read([(2, 7), (2, 8), (3, 1)], second: 0) == [.number(2): 8, .number(3): 1])
+        #expect(read([(3, 2)], second: 1800) == [.number(2): 8, .number(3): 2])
+        #expect(read([], second: 3599) == [.number(2): 8, .number(3): 2])
+        #expect(read([], second: 3600) == [.number(3): 2])
+    }
+
     @Test(arguments: 0..<4) func nodeDrainsForEachReason(reason: Int) {
         var state = state()
         for isOn in [true, false] {
