@@ -11,11 +11,6 @@ public struct MetricGroup: Sendable {
 }
 
 extension Sequence<MetricGroup> {
-    /// The metric of this name; nil if none of the groups has it.
-    package func metric(named name: String) -> Metric? {
-        lazy.flatMap(\.metrics).first { $0.name == name }
-    }
-
     /// The lines of the table in the article on metrics.
     package var markdownTable: [String] {
         let rows = flatMap(\.metrics).map { metric in

@@ -152,10 +152,7 @@ struct MetricsFlowTests {
     private func expectListed(_ scrape: Scrape) {
         for series in scrape.samples.keys {
             let name = series.prefix { $0 != "{" }
-            let family = ["_bucket", "_sum", "_count"].reduce(String(name)) { name, suffix in
-                name.hasSuffix(suffix) && NodeAssembly.metrics.metric(named: name) == nil ? String(name.dropLast(suffix.count)) : name
-            }
-            guard let metric = NodeAssembly.metrics.metric(named: family) else {
+            guard let metric = NodeAssembly.metrics.metric(ofSeries: String(name)) else {
                 Issue.record("\(series) is not on the list")
                 continue
             }

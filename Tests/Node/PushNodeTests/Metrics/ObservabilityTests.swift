@@ -38,10 +38,7 @@ struct ObservabilityTests {
         #expect(used.count > 15)
         for use in used {
             let (name, selector) = (String(use.1), use.2 ?? "")
-            let family = ["_bucket", "_sum", "_count"].reduce(name) { name, suffix in
-                name.hasSuffix(suffix) && NodeAssembly.metrics.metric(named: name) == nil ? String(name.dropLast(suffix.count)) : name
-            }
-            guard let metric = NodeAssembly.metrics.metric(named: family) else {
+            guard let metric = NodeAssembly.metrics.metric(ofSeries: name) else {
                 Issue.record("\(file) uses \(name), which is no metric")
                 continue
             }
@@ -107,5 +104,14 @@ struct ObservabilityTests {
         let file = folder.path + "/rules.yml"
         try Data(("groups:\n  - name: dashboard\n    rules:\n" + rules.joined()).utf8).write(to: URL(fileURLWithPath: file))
         try await promtool("check", "rules", file)
+    }
+}
+
+extension [MetricGroup] {
+    /// The metric that has a series of this name; nil if there is none.
+    func metric(ofSeries name: String) -> Metric? {
+        let metrics = flatMap(\.metrics)
+        let families = ["_bucket", "_sum", "_count"].filter(name.hasSuffix).map { String(name.dropLast($0.count)) }
+        return ([name] + families).lazy.compactMap { name in metrics.first { $0.name == name } }.first
     }
 }
