@@ -10,10 +10,6 @@ final class DeliveredRows: Sendable {
 
     /// Adds a row. Returns false if it is among the latest already.
     func isNew(_ row: Int64) -> Bool {
-        rows.withLock { rows in
-            guard !rows.contains(row) else { return false }
-            rows.set((), of: row)
-            return true
-        }
+        rows.withLock { $0.insert(row) }
     }
 }
