@@ -10,22 +10,10 @@ import WakuCrypto
 @testable import Delivery
 
 struct CertificateReadingTests {
-    private final class QuietGorush: NotificationPosting {
-        let certificateEnd: Int? = 4_102_444_800
-        let checkCount = Mutex(0)
-
-        func post(_ notifications: [Delivery.Notification]) async -> PostResult { PostResult(outcome: .accepted, postedTokenCount: 0) }
-
-        func healthFailure() async -> String? {
-            checkCount.withLock { $0 += 1 }
-            return nil
-        }
-    }
-
     @Test func aCertificateIsReadAgainAlthoughNothingIsPosted() async throws {
         let folder = try TemporaryFolder()
         let store = try SQLiteStore(folder: folder.path, storageKey: .random(), parts: [DeliveryStorage.part])
-        let (gorush, counters) = (QuietGorush(), Counters([.delivery, .feedback]))
+        let (gorush, counters) = (AcceptingGorush(certificateEnd: 4_102_444_800), Counters([.delivery, .feedback]))
         var configuration = DeliveryService.Configuration()
         configuration.certificateInterval = .zero
         let now = Timestamp(rawValue: 10)

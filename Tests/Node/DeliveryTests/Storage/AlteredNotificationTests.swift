@@ -12,18 +12,6 @@ import WakuCrypto
 
 @Suite("A notification that was altered in the outbox")
 struct AlteredNotificationTests {
-    private final class RecordingGorush: NotificationPosting {
-        var certificateEnd: Int? { nil }
-        let posted = Mutex<[String]>([])
-
-        func post(_ notifications: [Delivery.Notification]) async -> PostResult {
-            posted.withLock { $0 += notifications.map(\.id) }
-            return PostResult(outcome: .accepted, postedTokenCount: notifications.count)
-        }
-
-        func showsRepetitionOnce(_ notification: Delivery.Notification) -> Bool { true }
-    }
-
     @Test("is dropped and counted; others are posted")
     func dropped() async throws {
         let folder = try TemporaryFolder()
@@ -39,7 +27,7 @@ struct AlteredNotificationTests {
         let alter = Mutation(DeliveryStorage.outbox, .update([DeliveryStorage.sealed], where: [.equal(.id)]))
         try await store.commit(.change([alter(.bytes([1]), .integer(waiting[0].id))]))
 
-        let (gorush, counters, now) = (RecordingGorush(), Counters([.delivery, .feedback]), Timestamp(rawValue: 10))
+        let (gorush, counters, now) = (AcceptingGorush(), Counters([.delivery, .feedback]), Timestamp(rawValue: 10))
         let service = DeliveryService(
             DeliveryService.Configuration(), store: store, sources: DeliverySources([StoredDevices()]), gorush: [GorushEndpoint(gorush)],
             counters: counters, alarms: Alarms(registry: counters.registry, now: { now }), logger: Logger(label: "test"), now: { now })

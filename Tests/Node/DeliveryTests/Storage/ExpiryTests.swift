@@ -8,14 +8,6 @@ import Testing
 
 @Suite("Expired deliveries")
 struct ExpiryTests {
-    private struct UnusedGorush: NotificationPosting {
-        var certificateEnd: Int? { nil }
-        func post(_ notifications: [Delivery.Notification]) async -> PostResult {
-            PostResult(outcome: .accepted, postedTokenCount: notifications.count)
-        }
-        func showsRepetitionOnce(_ notification: Delivery.Notification) -> Bool { true }
-    }
-
     @Test("are counted as losses of the node unless others can choose their expiry", arguments: [false, true])
     func counted(othersChooseExpiry: Bool) async throws {
         let fixture = try DeliveryStoreFixture()
@@ -24,7 +16,7 @@ struct ExpiryTests {
         let now = Timestamp(rawValue: 10)
         let service = DeliveryService(
             DeliveryService.Configuration(), store: fixture.store,
-            sources: DeliverySources([StoredDevices(othersChooseExpiry: othersChooseExpiry)]), gorush: [GorushEndpoint(UnusedGorush())],
+            sources: DeliverySources([StoredDevices(othersChooseExpiry: othersChooseExpiry)]), gorush: [GorushEndpoint(AcceptingGorush())],
             counters: counters, alarms: Alarms(registry: counters.registry, now: { now }), logger: Logger(label: "test"), now: { now })
         let address = DeviceAddress(version: 1, platform: .apn, deviceToken: DeviceToken("token"), apnTopic: "")
         service.enqueue([QueuedDelivery(waiting, to: address, TextContent("text"), times: nil)])

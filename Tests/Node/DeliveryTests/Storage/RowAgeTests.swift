@@ -24,18 +24,6 @@ struct RowAgeTests {
         }
     }
 
-    private final class CountingGorush: NotificationPosting {
-        var certificateEnd: Int? { nil }
-        let postCount = Mutex(0)
-
-        func post(_ notifications: [Delivery.Notification]) async -> PostResult {
-            postCount.withLock { $0 += 1 }
-            return PostResult(outcome: .accepted, postedTokenCount: notifications.count)
-        }
-
-        func showsRepetitionOnce(_ notification: Delivery.Notification) -> Bool { true }
-    }
-
     @Test(
         "A row that was read too long before the marks are stored is read again before a post",
         arguments: [(Duration.zero, false), (.seconds(600), true)])
@@ -47,7 +35,7 @@ struct RowAgeTests {
         let row = try await store.commit(StoreCommand<Int64>.apply([insert]) { $0[0] })
         let waiting = try await store.enqueue(
             DeliveryStoreFixture.delivery(1), for: DeviceID(StoredDevices().number, row: row), expires: Timestamp(rawValue: 1 << 60))
-        let (share, gorush, counters) = (WholeShare(), CountingGorush(), Counters([.delivery, .feedback]))
+        let (share, gorush, counters) = (WholeShare(), AcceptingGorush(), Counters([.delivery, .feedback]))
         var configuration = DeliveryService.Configuration()
         configuration.rowAge = rowAge
         let now = Timestamp(rawValue: 10)
@@ -57,9 +45,9 @@ struct RowAgeTests {
         let address = DeviceAddress(version: 4, platform: .apn, deviceToken: DeviceToken("token"), apnTopic: "")
         service.enqueue([QueuedDelivery(waiting, to: address, TextContent("text"), times: nil)])
         let running = Task { await service.run() }
-        try await eventually { share.markCount.withLock { $0 } >= 2 || gorush.postCount.withLock { $0 } > 0 }
+        try await eventually { share.markCount.withLock { $0 } >= 2 || !gorush.posted.withLock(\.isEmpty) }
         running.cancel()
         await running.value
-        #expect((gorush.postCount.withLock { $0 } > 0) == isPosted)
+        #expect(gorush.posted.withLock(\.isEmpty) != isPosted)
     }
 }
