@@ -14,12 +14,13 @@ final class ClientNetwork: Sendable {
 
     let relay: any Relay
     let pubsubTopic: PubsubTopic
-    let topicKeys = TopicKeyCache()
     let watching: WatchedTopics
     /// Reassembles answers from their segments.
     private let answers = Mutex(SegmentAssembler(limits: .answers))
     /// Reassembles advertisements. Anyone can publish on their topics, which must not displace answers.
     private let advertisements = Mutex(SegmentAssembler(limits: .answers))
+    /// The keys of topics on which messages were received or sent. Deriving one takes about 7 ms.
+    private let topicKeys = Mutex(GenerationalCache<String, SymmetricKey>(capacity: 1000))
 
     init(relay: any Relay, pubsubTopic: PubsubTopic) {
         self.relay = relay
@@ -92,15 +93,22 @@ final class ClientNetwork: Sendable {
         return (messages, .success(false))
     }
 
+    private func topicKey(of topic: String) -> SymmetricKey {
+        if let key = topicKeys.withLock({ $0.refreshedValue(of: topic) }) { return key }
+        let key = KeyDerivation.topicKey(topic)
+        topicKeys.withLock { $0.set(key, of: topic) }
+        return key
+    }
+
     /// Encrypts an envelope for a symmetric topic.
     func seal(_ data: [UInt8], toTopic topic: String, wakuSigner: PrivateKey) -> [WakuMessage] {
-        EnvelopeSealing.seal(data, to: .topic(topic, topicKeys.key(of: topic)), wakuSigner: wakuSigner, at: .now())
+        EnvelopeSealing.seal(data, to: .topic(topic, topicKey(of: topic)), wakuSigner: wakuSigner, at: .now())
     }
 
     /// The data of a message on a registrant's contact code topic, reassembled from its segments, and the signer of the Waku payload; nil when it
     /// can't be decrypted, or is still incomplete.
     func contactCode(in message: WakuMessage, of owner: PublicKey) -> (bytes: [UInt8], signer: PublicKey)? {
-        let key = topicKeys.key(of: StatusTopics.contactCode(owner))
+        let key = topicKey(of: StatusTopics.contactCode(owner))
         guard let payload = try? EnvelopeSealing.open(message, identity: nil, topicKeys: [key]) else { return nil }
         return Self.bytes(of: payload, advertisements).map { ($0, payload.signer) }
     }
@@ -170,21 +178,5 @@ final class WatchedTopics: Sendable {
             }
             if !unused.isEmpty { relay.unwatch(unused) }
         }
-    }
-}
-
-/// Caches the keys of topics on which messages were received or sent. Deriving one takes about 7 ms.
-final class TopicKeyCache: Sendable {
-    private static let limit = 1000
-    private let keys = Mutex<[String: SymmetricKey]>([:])
-
-    func key(of topic: String) -> SymmetricKey {
-        if let key = keys.withLock({ $0[topic] }) { return key }
-        let key = KeyDerivation.topicKey(topic)
-        keys.withLock { keys in
-            if keys.count >= Self.limit { keys.removeAll() }
-            keys[topic] = key
-        }
-        return key
     }
 }
