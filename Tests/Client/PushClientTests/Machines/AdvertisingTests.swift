@@ -185,8 +185,8 @@ import WakuCrypto
 
     @Test func ownAdvertisementThatComesBackChangesNothing() {
         var (bench, advertisements) = registered()
-        let before = bench.kept
+        let before = bench.stored
         hear(&bench, advertisements.last?.pushNotificationInfo ?? [], from: "own-device")
-        #expect(bench.kept == before)
+        #expect(bench.stored == before)
     }
 }

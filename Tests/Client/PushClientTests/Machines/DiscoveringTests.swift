@@ -86,7 +86,7 @@ import WakuCrypto
     @Test func discoveriesBeforeTheStartAreLookedUpWithTheRest() {
         let bench = MachineBench()
         var machine = ClientMachine(
-            records: Array(bench.kept.values), installationID: bench.installationID,
+            records: Array(bench.stored.values), installationID: bench.installationID,
             cryptography: ValueCryptography(publicKey: bench.identity, sealed: bench.sealed), jitter: Jitter(seed: 1), at: bench.now)
         #expect(machine.discover(friend.key, at: bench.now).actions.lookUps.isEmpty)
         #expect(machine.start(at: bench.now).actions.lookUps == [[friend.key]])

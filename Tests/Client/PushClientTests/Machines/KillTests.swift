@@ -28,7 +28,7 @@ import WakuCrypto
             guard !output.isEmpty else { return }
             stepsLeft -= 1
             if stepsLeft == 0 {
-                if keepsBeforeKill { for (key, record) in output.changes { bench.kept[key] = record } }
+                if keepsBeforeKill { for (key, record) in output.changes { bench.stored[key] = record } }
                 bench.restart(after: .seconds(1))
             } else {
                 bench.take(output)
@@ -146,8 +146,8 @@ import WakuCrypto
         profile.contactsOnly = true
         let server = PushServer(key: world.servers[0], dialect: .published)
         world.step { $0.register(profile, with: [server], at: $1) }
-        #expect(world.bench.kept.count >= 4)
-        for (key, record) in world.bench.kept {
+        #expect(world.bench.stored.count >= 4)
+        for (key, record) in world.bench.stored {
             let name = ClientRecord.name(of: key)
             let decoded = try ClientRecord(name, record.encoded())
             #expect(decoded == record && decoded.key == key)

@@ -548,7 +548,7 @@ import WakuCrypto
         let query = try #require(bench.publishAll().queries.first)
         bench.take(bench.machine.forget(friend.key, at: bench.now))
         answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
-        #expect(bench.machine.directory.registrants.isEmpty && bench.kept[.registrant(friend.key)] == nil)
+        #expect(bench.machine.directory.registrants.isEmpty && bench.stored[.registrant(friend.key)] == nil)
     }
 
     /// The message would query servers about the registrant, and remember the answer.
@@ -655,9 +655,9 @@ import WakuCrypto
         notify(&bench)
         answer(&bench, try #require(bench.publishAll().requests.first))
         bench.restart(after: .seconds(24 * 3600 - 1))
-        #expect(bench.kept[.message(messageID)] != nil)
+        #expect(bench.stored[.message(messageID)] != nil)
         bench.restart(after: .seconds(1))
-        #expect(bench.machine.notifications.messages.isEmpty && bench.kept[.message(messageID)] == nil)
+        #expect(bench.machine.notifications.messages.isEmpty && bench.stored[.message(messageID)] == nil)
     }
 
     @Test func requestInFlightAtAKillGoesToTheSameServerFirst() throws {

@@ -512,12 +512,12 @@ import WakuCrypto
     /// A former client stored no time.
     @Test func registrationOfUnknownAgeIsRenewedWithinAMonth() throws {
         var bench = registered(1)
-        guard case .server(var record) = bench.kept[.server(servers[0])] else {
+        guard case .server(var record) = bench.stored[.server(servers[0])] else {
             Issue.record("no record")
             return
         }
         record.accepted?.renewal = nil
-        bench.kept[.server(servers[0])] = .server(record)
+        bench.stored[.server(servers[0])] = .server(record)
         bench.restart()
         #expect(bench.publishAll().registrations.isEmpty)
         bench.pass(Self.day * 30)

@@ -5,47 +5,29 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// A client machine with a manual clock and a list of its requested actions.
-struct MachineBench {
-    static let start = Timestamp(rawValue: 1_800_000_000_000_000_000)
+/// A machine of the client with a manual clock.
+protocol ClientMachineBench {
+    associatedtype Machine: PushClientMachine
 
-    let sealed = SealedRegistrations()
-    let identity = PrivateKey.generate().publicKey
-    var now = Self.start
-    var machine: ClientMachine
+    var now: Timestamp { get set }
+    var machine: Machine { get set }
     /// The stored records, as in a store.
-    var kept: [RecordKey: ClientRecord] = [:]
+    var stored: [RecordKey: Machine.Record] { get set }
     /// Actions since they were last taken.
-    var actions: [ClientAction] = []
-    let installationID = InstallationID("own-device")
+    var actions: [Machine.Action] { get set }
 
-    init() {
-        machine = ClientMachine(
-            installationID: installationID, cryptography: ValueCryptography(publicKey: identity, sealed: sealed), jitter: Jitter(seed: 1),
-            at: Self.start)
-        let output = machine.start(at: now)
-        take(output)
-    }
+    mutating func publish(_ action: Machine.Action, isPublished: Bool)
+}
 
-    mutating func take(_ output: ClientOutput) {
-        for (key, record) in output.changes { kept[key] = record }
+extension ClientMachineBench {
+    mutating func take(_ output: Machine.Output) {
+        for (key, record) in output.changes { stored[key] = record }
         actions += output.actions
     }
 
-    mutating func takeActions() -> [ClientAction] {
+    mutating func takeActions() -> [Machine.Action] {
         defer { actions = [] }
         return actions
-    }
-
-    /// Simulates a kill of the process, and a restart after a pause.
-    mutating func restart(after pause: Duration = .zero) {
-        now = now + pause
-        actions = []
-        machine = ClientMachine(
-            records: Array(kept.values), installationID: InstallationID("another"),
-            cryptography: ValueCryptography(publicKey: identity, sealed: sealed), jitter: Jitter(seed: 2), at: now)
-        let output = machine.start(at: now)
-        take(output)
     }
 
     /// Advances the clock, waking the machine at each requested time.
@@ -59,14 +41,46 @@ struct MachineBench {
     }
 
     /// Confirms all requested publications, and returns all actions.
-    mutating func publishAll() -> [ClientAction] {
-        var all: [ClientAction] = []
+    mutating func publishAll() -> [Machine.Action] {
+        var all: [Machine.Action] = []
         while !actions.isEmpty {
             let actions = takeActions()
             all += actions
             for action in actions { publish(action, isPublished: true) }
         }
         return all
+    }
+}
+
+/// A client machine with a manual clock and a list of its requested actions.
+struct MachineBench: ClientMachineBench {
+    static let start = Timestamp(rawValue: 1_800_000_000_000_000_000)
+
+    let sealed = SealedRegistrations()
+    let identity = PrivateKey.generate().publicKey
+    var now = Self.start
+    var machine: ClientMachine
+    var stored: [RecordKey: ClientRecord] = [:]
+    var actions: [ClientAction] = []
+    let installationID = InstallationID("own-device")
+
+    init() {
+        machine = ClientMachine(
+            installationID: installationID, cryptography: ValueCryptography(publicKey: identity, sealed: sealed), jitter: Jitter(seed: 1),
+            at: Self.start)
+        let output = machine.start(at: now)
+        take(output)
+    }
+
+    /// Simulates a kill of the process, and a restart after a pause.
+    mutating func restart(after pause: Duration = .zero) {
+        now = now + pause
+        actions = []
+        machine = ClientMachine(
+            records: Array(stored.values), installationID: InstallationID("another"),
+            cryptography: ValueCryptography(publicKey: identity, sealed: sealed), jitter: Jitter(seed: 2), at: now)
+        let output = machine.start(at: now)
+        take(output)
     }
 
     mutating func publish(_ action: ClientAction, isPublished: Bool) {

@@ -6,15 +6,13 @@ import WakuCrypto
 @testable import PushClient
 
 /// A version 0.1 client machine with a manual clock, its actions, and its stored records.
-struct V01MachineBench {
+struct V01MachineBench: ClientMachineBench {
     static let start = MachineBench.start
 
     let identity: PrivateKey
     var now = Self.start
     var machine: V01Machine
-    /// The stored records, as in a store.
     var stored: [RecordKey: V01Record] = [:]
-    /// Actions since they were last taken.
     var actions: [V01Action] = []
     let installationID = InstallationID("own-device")
 
@@ -23,16 +21,6 @@ struct V01MachineBench {
         machine = V01Machine(installationID: installationID, identity: identity, jitter: Jitter(seed: 1), at: Self.start)
         let output = machine.start(at: now)
         take(output)
-    }
-
-    mutating func take(_ output: V01Output) {
-        for (key, record) in output.changes { stored[key] = record }
-        actions += output.actions
-    }
-
-    mutating func takeActions() -> [V01Action] {
-        defer { actions = [] }
-        return actions
     }
 
     /// Simulates a kill of the process, and a restart after a pause, with all stored records encoded and decoded.
@@ -44,27 +32,6 @@ struct V01MachineBench {
             records: records, installationID: InstallationID("another"), identity: identity, jitter: Jitter(seed: 2), at: now)
         let output = machine.start(at: now)
         take(output)
-    }
-
-    /// Advances the clock, waking the machine at each requested time.
-    mutating func pass(_ duration: Duration) {
-        let end = now + duration
-        while let next = machine.nextWakeUp, next <= end {
-            now = max(now, next)
-            take(machine.wake(at: now))
-        }
-        now = end
-    }
-
-    /// Confirms all requested publications, and returns all actions.
-    mutating func publishAll() -> [V01Action] {
-        var all: [V01Action] = []
-        while !actions.isEmpty {
-            let actions = takeActions()
-            all += actions
-            for action in actions { publish(action, isPublished: true) }
-        }
-        return all
     }
 
     mutating func publish(_ action: V01Action, isPublished: Bool) {
