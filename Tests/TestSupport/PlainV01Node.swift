@@ -1,4 +1,4 @@
-package import Core
+import Core
 package import StatusProtocol
 import StatusRules
 package import Waku
@@ -19,16 +19,6 @@ package struct PlainV01Node: Sendable {
         }
     }
 
-    package struct Notified: Hashable, Sendable {
-        package let token: DeviceToken
-        package let platform: Platform
-
-        package init(token: DeviceToken, platform: Platform) {
-            self.token = token
-            self.platform = platform
-        }
-    }
-
     private let identity: PrivateKey
     private let rules: V01.RegisterRules
     private var heads: [V01.KeyHash: V01.RecordHead] = [:]
@@ -36,7 +26,7 @@ package struct PlainV01Node: Sendable {
     private var owners: [AccessToken: V01.KeyHash] = [:]
     private var accepted: Set<DeliveryID> = []
     private var acknowledged: [[UInt8]: V01.Acknowledgement.ErrorType?] = [:]
-    package private(set) var notified: [Notified] = []
+    package private(set) var notified: [PlainNode.Notified] = []
 
     package init(identity: PrivateKey) {
         self.identity = identity
@@ -108,7 +98,7 @@ package struct PlainV01Node: Sendable {
         }
         for started in decision.started {
             accepted.insert(started.id)
-            notified.append(Notified(token: started.device.token, platform: started.platform))
+            notified.append(PlainNode.Notified(token: started.device.token, platform: started.platform))
         }
         let error = V01.RequestDecision.error(hasBadToken: decision.hasBadToken, areAllTaken: !decision.isRefused)
         if !decision.isRefused { acknowledged[key] = error }

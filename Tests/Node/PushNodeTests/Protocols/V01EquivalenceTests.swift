@@ -83,10 +83,10 @@ struct V01EquivalenceTests {
             let stored = try store.read(Records(store.sealer).preferences(of: account.keyHash))
             #expect(stored == plain.records[account.keyHash], "seed \(seed)")
         }
-        func counts(_ notified: [PlainV01Node.Notified]) -> [PlainV01Node.Notified: Int] {
+        func counts(_ notified: [PlainNode.Notified]) -> [PlainNode.Notified: Int] {
             notified.reduce(into: [:]) { $0[$1, default: 0] += 1 }
         }
-        let posted = gorush.accepted.map { PlainV01Node.Notified(token: $0.deviceToken, platform: $0.platform) }
+        let posted = gorush.accepted.map { PlainNode.Notified(token: $0.deviceToken, platform: $0.platform) }
         let isSame = counts(posted) == counts(plain.notified)
         #expect(isSame, "seed \(seed)")
         #expect(!plain.notified.isEmpty)
