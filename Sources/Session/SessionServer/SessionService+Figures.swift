@@ -11,9 +11,10 @@ extension SessionService {
     var findings: [Finding] {
         SessionChecks.findings(
             monitor.figures, unserved: Set(PushService.ofGorush).subtracting(services), isListening: httpPort != nil)
-            + (proxyWatch.withLock(\.finding).map { [$0] } ?? [])
-            + (figures.latest.flatMap(webPushKeyUse)?.finding("Session").map { [$0] } ?? [])
-            + (figures.latest.flatMap { NodeChecks.unserved("Session", $0.services, serves: services.contains) }.map { [$0] } ?? [])
+            + [
+                limits.exhaustedFinding(), proxyWatch.withLock(\.finding), figures.latest.flatMap(webPushKeyUse)?.finding("Session"),
+                figures.latest.flatMap { NodeChecks.unserved("Session", $0.services, serves: services.contains) },
+            ].compactMap(\.self)
     }
 
     func countDevices() async { await figures.readAhead() }

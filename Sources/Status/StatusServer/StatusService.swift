@@ -151,15 +151,9 @@ struct StatusService: RateLimitedService {
         if topics.isGrown { try? await loadTopics() }
     }
 
-    var findings: [Finding] { [roomFinding, webPushFinding, unservedFinding].compactMap(\.self) }
-
-    /// Whether a limit of rows is reached.
-    private var roomFinding: Finding? {
-        guard let limit = limits.limiter.exhausted() else { return nil }
-        let name = limit == .storeMiB ? "store-mib" : "registration-count"
-        return Finding(
-            "registrations", .warn, "\(name) is reached: a new device displaces one that no one has asked for",
-            remedy: "raise \(name) (--limit), or see waku-push admin limits for the cause")
+    var findings: [Finding] {
+        let exhausted = limits.exhaustedFinding("a new device displaces one that no one has asked for")
+        return [exhausted, webPushFinding, unservedFinding].compactMap(\.self)
     }
 
     /// Removes registrations that were not renewed, as if the client had unregistered, so that old messages don't restore them.

@@ -104,9 +104,10 @@ struct V01Service: RateLimitedService {
     func countDevices() async { await figures.readAhead() }
 
     var findings: [Finding] {
-        figures.latest.flatMap {
+        let unserved = figures.latest.flatMap {
             V01Checks.unserved($0.devices, routing: node.delivery.routing, apnsTopic: configuration.apnsTopic)
-        }.map { [$0] } ?? []
+        }
+        return [limits.exhaustedFinding(), unserved].compactMap(\.self)
     }
 
     func registrations() async -> DeviceFigures? {

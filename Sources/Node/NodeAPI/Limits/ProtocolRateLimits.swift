@@ -36,6 +36,17 @@ extension ProtocolRateLimits {
         limiter.endMinute(at: node.now())
     }
 
+    /// A warning while a limit of rows is reached.
+    ///
+    /// - Parameter effect: the effect on new devices.
+    package func exhaustedFinding(_ effect: String = "new devices are refused") -> Finding? {
+        guard let limit = limiter.exhausted() else { return nil }
+        let name = limit == .storeMiB ? "store-mib" : "registration-count"
+        return Finding(
+            "registrations of \(label.rawValue)", .warn, "\(name) is reached: \(effect)",
+            remedy: "raise \(name), or see admin limits for the cause")
+    }
+
     /// Replaces the limits. All senders start with full rates.
     package func replace(_ limits: Limits) {
         limiter.replace(limits)

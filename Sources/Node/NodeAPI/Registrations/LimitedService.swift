@@ -66,15 +66,8 @@ package struct LimitedService: ProtocolService {
         let unserved = figures.latest.flatMap {
             NodeChecks.unserved(label.rawValue, $0.registered, serves: node.delivery.routing.serves)
         }
-        return service.findings + [exhaustedLimit, unserved].compactMap(\.self)
-    }
-
-    private var exhaustedLimit: Finding? {
-        guard let limit = limits.limiter.exhausted() else { return nil }
-        let name = limit == .storeMiB ? "store-mib" : "registration-count"
-        return Finding(
-            "registrations of \(label.rawValue)", .warn, "\(name) is reached: a new device displaces one that was never notified",
-            remedy: "raise the limit, or see admin limits for the cause")
+        let exhausted = limits.exhaustedFinding("a new device displaces one that was never notified")
+        return service.findings + [exhausted, unserved].compactMap(\.self)
     }
 
     package var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.hasher, at: node.now()) }

@@ -338,6 +338,7 @@ struct V01ProtocolTests {
                 try V01.RegistrationResponse(parsing: try await ask(message, node, relay, by: account.identity).payload).error
             }
             try await register(large, node, relay)
+            #expect(node.node.findings.contains { $0.check == "registrations of status-v0.1" && $0.verdict == .warn })
             #expect(try await error(others[0].message(others[0].register(version: 1)), by: others[0]) == .internalError)
             try await register(small, version: 2, node, relay)
             try await register(others[0], node, relay)
