@@ -57,22 +57,32 @@ public struct NodeServices: Sendable {
     private static let standingLimit = 200_000
     private static let standingChunk = 500
 
-    /// Reads the devices that a push service accepted a notification for lately, so that their standing survives a restart.
+    /// Reads the devices that a push service accepted a notification for lately, so that their standing survives a restart. Returns once all were
+    /// read, which may take as long as the store can't be read.
     ///
     /// - Parameter accepted: receives the row of each device that gorush reaches, by the source's ``Delivery/DeliverySource/devices``, and its token.
     package func restoreStandings(of source: any DeliverySource, accepted: (Row, DeviceToken) -> Void) async {
-        do throws(StoreError) {
-            let devices = try await store.fetch(DeliveryStorage.recentDevices(of: source.number, limit: Self.standingLimit))
-            for ids in devices.chunks(of: Self.standingChunk) {
-                let rows = try await store.fetch(StoreCommand.find(source.devices(ids: Array(ids))) { .done($0) })
-                for row in rows {
-                    // Anyone can run a push service that accepts: a Web Push subscription earns no standing.
-                    guard let device = (try? source.address(of: row))?.gorushDevice else { continue }
-                    accepted(row, device.token)
-                }
+        let devices = await readStanding(DeliveryStorage.recentDevices(of: source.number, limit: Self.standingLimit))
+        for ids in (devices ?? []).chunks(of: Self.standingChunk) where !Task.isCancelled {
+            for row in await readStanding(StoreCommand.find(source.devices(ids: Array(ids))) { .done($0) }) ?? [] {
+                // Anyone can run a push service that accepts: a Web Push subscription earns no standing.
+                guard let device = (try? source.address(of: row))?.gorushDevice else { continue }
+                accepted(row, device.token)
             }
-        } catch {
-            logger.warning("standing of device tokens not read", metadata: ["reason": "\(error.message)"])
+        }
+    }
+
+    /// Retries every second while the store can't be read.
+    ///
+    /// - Returns: nil if the rows are damaged, or the task was cancelled.
+    private func readStanding<Outcome>(_ command: StoreCommand<Outcome>) async -> Outcome? {
+        while true {
+            do throws(StoreError) {
+                return try await store.fetch(command)
+            } catch {
+                errors.log("failed to read the standing of device tokens", reason: error.message)
+                guard error.code != .damaged, (try? await Task.sleep(for: .seconds(1))) != nil else { return nil }
+            }
         }
     }
 

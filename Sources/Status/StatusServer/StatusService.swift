@@ -92,10 +92,10 @@ struct StatusService: RateLimitedService {
 
     func run() async {
         async let marks: Void = storeAskedMarks()
-        await storeIdentities()
-        await restoreStandings()
+        async let identities: Void = storeIdentities()
+        async let standings: Void = restoreStandings()
         await precomputation?.run()
-        await marks
+        _ = await (marks, identities, standings)
     }
 
     /// Stores the marks of registrations that queries were about, the last ones when it is cancelled. A crash loses those of the last seconds: the
@@ -212,13 +212,18 @@ struct StatusService: RateLimitedService {
         await figures.value()?.devices
     }
 
-    /// Records the identities if there are several, and logs those that are not given any more.
+    /// Records the identities if there are several, and logs those that are not given any more. Retried every second: the marks of registrations do
+    /// not tell their identities without the record.
     private func storeIdentities() async {
         guard identities.count > 1 || !marks.known.isEmpty else { return }
-        do throws(StoreError) {
-            try await node.store.commit(StoreIdentities.add(identities, by: node.store.sealer))
-        } catch {
-            node.logger.error("failed to record the identities", metadata: ["reason": "\(error.message)"])
+        while true {
+            do throws(StoreError) {
+                try await node.store.commit(StoreIdentities.add(identities, by: node.store.sealer))
+                break
+            } catch {
+                node.errors.log("failed to record the identities", reason: error.message)
+                guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
+            }
         }
         let counts = await identityCounts()
         for (identity, count) in counts where count ?? 0 > 0 && !identities.contains(identity) {

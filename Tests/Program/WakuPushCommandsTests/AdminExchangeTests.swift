@@ -109,6 +109,25 @@ struct AdminExchangeTests {
         #expect(!FileManager.default.fileExists(atPath: file))
     }
 
+    /// As after a daemon whose record of its identities failed: the row would become one of the file's identity.
+    @Test func rowsOfAnIdentityThatIsNotRecordedAreNotExported() async throws {
+        let other = PrivateKey.generate().publicKey
+        let key = RegistrationKey(
+            keyHash: fixture.bob.keyHash, installationID: fixture.bob.installationID, server: ServerMark(of: other))
+        func commit(_ command: (any Store) -> StoreCommand<Void>) async throws {
+            let store = try NodeAssembly.existingStore(in: fixture.data, of: fixture.server.key)
+            try await store.commit(command(store))
+            try store.close()
+        }
+        try await commit { _ in Registrations.unregister(key, version: 2, at: .now()) }
+        let file = fixture.folder.path + "/registrations"
+        let refused = try await fixture.admin("registrations", "export", file, identified: true)
+        #expect(refused.status == 65 && refused.failure?.contains("identity that the database does not name") == true)
+        #expect(!FileManager.default.fileExists(atPath: file))
+        try await commit { StoreIdentities.add([fixture.server.key.publicKey, other], by: $0.sealer) }
+        #expect(try await fixture.admin("registrations", "export", file, "--json", identified: true).json() == ["count": 5])
+    }
+
     @Test func exportAndImport() async throws {
         let file = fixture.folder.path + "/registrations"
         #expect(try await fixture.admin("registrations", "export", file).status == 64)

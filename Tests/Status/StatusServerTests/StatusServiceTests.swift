@@ -5,6 +5,7 @@ import NodeMetrics
 import StatusProtocol
 import Storage
 import StoreSQLite
+import Synchronization
 import TestSupport
 import Testing
 import Waku
@@ -76,6 +77,53 @@ import WakuCrypto
         running.cancel()
         try await running.value
         #expect(try fixture.store.read(StoreIdentities.all()) == [identity.publicKey, other.publicKey])
+    }
+
+    @Test func identitiesAreRecordedOnceTheStoreCanBeWritten() async throws {
+        let attempts = Mutex(0)
+        let store = FaultyStore(
+            fixture.store,
+            commit: { outcome in
+                guard outcome == Void.self else { return nil }
+                return attempts.withLock { attempts in
+                    attempts += 1
+                    return attempts == 1 ? .ofTest(.unavailable) : nil
+                }
+            })
+        let other = PrivateKey.generate()
+        var configuration = StatusPush.Configuration()
+        configuration.deriveAheadLimit = nil
+        configuration.otherIdentities = [other]
+        let node = BareNode(store, of: .status, metrics: StatusPush.description.metrics)
+        let service = try StatusPush(identity: identity, configuration).makeService(node.services)
+        let running = Task { try await service.run() }
+        try await eventually { try fixture.store.read(StoreIdentities.all()) == [identity.publicKey, other.publicKey] }
+        running.cancel()
+        try await running.value
+    }
+
+    /// Damaged rows are left out: they would be read for ever.
+    @Test(arguments: [(StoreError.Code.unavailable, ["device"]), (.damaged, [])])
+    func standingIsReadOnceTheStoreCanBeRead(code: StoreError.Code, tokens: [String]) async throws {
+        let key = StatusStoreFixture.key()
+        try await fixture.store.register(key)
+        let posted = PostedNotification(delivery: DeliveryID(hashing: [1]), device: Registrations.device(1), version: 1)
+        try await fixture.store.commit(.change(DeliveryStorage.accept(posted, postedAs: nil, at: .now())))
+        let attempts = Mutex(0)
+        let store = FaultyStore(
+            fixture.store,
+            read: { outcome in
+                // The rows of devices.
+                guard outcome == [Row].self else { return nil }
+                return attempts.withLock { attempts in
+                    attempts += 1
+                    return attempts == 1 ? .ofTest(code) : nil
+                }
+            })
+        let node = BareNode(store, of: .status, metrics: StatusPush.description.metrics)
+        var found: [String] = []
+        await node.services.restoreStandings(of: StatusDeliverySource(store.sealer)) { found.append($1.revealed) }
+        #expect(found == tokens)
     }
 
     @Test func keysOfTopicsAreReadAgainAfterAReload() async throws {

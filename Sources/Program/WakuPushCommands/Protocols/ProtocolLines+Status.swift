@@ -34,21 +34,45 @@ extension RegistrationsFile.Entry {
     }
 }
 
+/// The identities with which the rows of a database are registered, by their marks.
+struct RowIdentities {
+    /// nil: the database has served one identity only.
+    private let marks: ServerMarks?
+
+    /// - Throws: `StoreError`
+    init(_ store: any Store) throws {
+        let known = try store.read(StoreIdentities.all())
+        marks = known.first.map { ServerMarks(known: known, identity: $0) }
+    }
+
+    /// The compressed public key; nil: that of the database.
+    ///
+    /// - Throws: ``CommandFailure`` for the mark of an identity that is not recorded: the row would become one of the database's identity.
+    func key(with mark: ServerMark?) throws -> Data? {
+        let identity = marks?.identity(with: mark)
+        guard identity != nil || mark == nil else {
+            throw CommandFailure(
+                .data,
+                "a registration is of an identity that the database does not name: run the daemon with all its identities first")
+        }
+        return identity.map { Data($0.compressed) }
+    }
+}
+
 extension ProtocolLines {
     static let status = ProtocolLines(
         hasSeveralPlatforms: false,
         export: { store, filter, writer in
-            let identities = try store.read(StoreIdentities.all())
-            let marks = identities.first.map { ServerMarks(known: identities, identity: $0) }
+            let identities = try RowIdentities(store)
             try StatusServer.Registrations(store.sealer).forEachRecord(filter, in: store) { record in
                 writer.add {
-                    RegistrationsFile.Line(
+                    try RegistrationsFile.Line(
                         record: .init(
                             keyHash: Data(record.key.keyHash.bytes), installation: Data(record.key.installationID.bytes),
                             version: record.version, changedAt: record.changedAt.rawValue,
                             registration: record.registration.map { Data($0) }, neverAsked: record.isNeverAsked ? true : nil,
                             neverRegistered: record.neverRegistered ? true : nil,
-                            identity: marks?.identity(with: record.key.server).map { Data($0.compressed) }))
+                            identity: identities.key(with: record.key.server)))
                 }
             }
         },

@@ -26,18 +26,17 @@ extension ProtocolLines {
     static let statusV01 = ProtocolLines(
         hasSeveralPlatforms: true,
         export: { store, filter, writer in
-            let identities = try store.read(StoreIdentities.all())
-            let marks = identities.first.map { ServerMarks(known: identities, identity: $0) }
+            let identities = try RowIdentities(store)
             try StatusV01Server.Records(store.sealer).forEach(in: store) { record in
                 guard filter.isRegistered.map({ $0 == (record.preferences != nil) }) ?? true,
                     filter.changedBefore.map({ record.changedAt < $0 }) ?? true, filter.changedSince.map({ record.changedAt >= $0 }) ?? true
                 else { return true }
                 return writer.add {
-                    RegistrationsFile.Line(
+                    try RegistrationsFile.Line(
                         v01: .init(
                             keyHash: Data(record.keyHash.bytes), version: record.version, changedAt: record.changedAt.rawValue,
                             preferences: record.preferences.map { Data($0) }, neverRegistered: record.neverRegistered ? true : nil,
-                            identity: marks?.identity(with: record.keyHash.server).map { Data($0.compressed) }))
+                            identity: identities.key(with: record.keyHash.server)))
                 }
             }
         },
