@@ -30,6 +30,9 @@ extension DeliveryService {
         }
         feedback.ended(postID)
         await finished(batch, of: endpoint, result.outcome, acceptance)
+        guard !acceptance.unstored.isEmpty else { return }
+        wakeUp.signal()
+        await keepLater(acceptance.unstored)
     }
 
     /// Posts to a gorush or a push service, and counts the result.
@@ -184,12 +187,20 @@ extension DeliveryService {
 
     // MARK: Results
 
+    /// The changes that store the acceptance of a delivery.
+    private struct StoredAcceptance {
+        let id: Int64
+        let changes: [Change]
+    }
+
     /// What gorush's reply says about an accepted batch.
     private struct Acceptance {
         /// Deliveries that gorush had no room for.
         var notAccepted: Set<Int64> = []
         /// Those whose tokens failed, so that their devices were unregistered.
         var ended: Set<DeliveryID> = []
+        /// Those that gorush accepted, and whose rows are damaged.
+        var unstored: [StoredAcceptance] = []
     }
 
     /// Stores the acceptance of a batch and applies its token failures. nil if the node stops before the acceptance is stored.
@@ -208,20 +219,54 @@ extension DeliveryService {
         }
         let complaints = await feedback.judge(failures, of: taken, at: time)
         let shared = result.sharedIDs.compactMapValues { byID[$0]?.waiting.delivery }
-        let changes = taken.flatMap { delivery in
-            DeliveryStorage.accept(
-                delivery.posted, postedAs: shared.isEmpty ? nil : shared[delivery.waiting.delivery.notificationID], at: time)
+        let acceptances = taken.map { delivery in
+            let changes =
+                DeliveryStorage.accept(
+                    delivery.posted, postedAs: shared.isEmpty ? nil : shared[delivery.waiting.delivery.notificationID], at: time)
                 + sources.noteAccepted(delivery.waiting.device, at: time)
+            return StoredAcceptance(id: delivery.waiting.id, changes: changes)
         }
-        guard
-            let hasDoubts = await keep(DeliveryStorage.hasDoubts().then { .change(changes, $0) }, "acceptance not stored")
-        else { return nil }
+        guard let (hasDoubts, unstored) = await keepEach(acceptances) else { return nil }
         let failed = Set(failures.lazy.map(\.posted.delivery))
         let delivered = taken.filter { $0.address.gorushDevice != nil && !failed.contains($0.waiting.delivery) }
         table.withLock { $0.becameKnown(delivered.lazy.map { PushRecipient($0.address) }) }
         // Separate from the acceptance, which must be stored even if a row about tokens is invalid.
         let ended = await feedback.settle(complaints, besides: hasDoubts ? taken : [], at: time)
-        return Acceptance(notAccepted: left, ended: ended)
+        return Acceptance(notAccepted: left, ended: ended, unstored: unstored)
+    }
+
+    private static let unstoredMessage = "acceptance not stored"
+
+    /// Stores acceptances in one commit. If that meets damaged rows, stores each by itself, so that one row does not keep the others, and the place
+    /// of their post, for ever.
+    ///
+    /// - Returns: whether tokens may be in doubt, and the acceptances that met damaged rows; nil if the node stops before.
+    private func keepEach(_ acceptances: [StoredAcceptance]) async -> (hasDoubts: Bool, unstored: [StoredAcceptance])? {
+        let all = acceptances.flatMap(\.changes)
+        let together = DeliveryStorage.hasDoubts().then { StoreCommand<Bool?>.change(all, $0) }
+        guard let hasDoubts = await keep(together, Self.unstoredMessage, ifDamaged: .some(nil)) else { return nil }
+        if let hasDoubts { return (hasDoubts, []) }
+        var unstored: [StoredAcceptance] = []
+        for acceptance in acceptances {
+            guard let isStored = await keep(.change(acceptance.changes, true), Self.unstoredMessage, ifDamaged: false) else { return nil }
+            if !isStored { unstored.append(acceptance) }
+        }
+        return (true, unstored)
+    }
+
+    /// Stores acceptances once their rows can be written again, as after a failed read of the disk. Until then their deliveries are in no queue, and
+    /// requests get no outcome.
+    private func keepLater(_ acceptances: [StoredAcceptance]) async {
+        var unstored = acceptances
+        while !unstored.isEmpty, (try? await Task.sleep(for: configuration.damagePause)) != nil {
+            let results = await store.commitEach(unstored.map { StoreCommand<Bool>.change($0.changes, true) })
+            for (acceptance, result) in zip(unstored, results) {
+                guard case .success = result else { continue }
+                counters.add(.notificationAccepted)
+                notifyWaiters(table.withLock { $0.end(acceptance.id, as: .accepted) })
+            }
+            unstored = zip(unstored, results).filter { if case .failure = $1 { true } else { false } }.map(\.0)
+        }
     }
 
     private func note(_ result: PostResult, _ count: Int, _ endpoint: Int) {
@@ -282,6 +327,8 @@ extension DeliveryService {
         let now = steadyNow
         // Alarms change within the lock, so that the breaker changes of two batches are reported in order.
         let finished = table.withLock { table in
+            // They are still in the outbox: in no queue, but known to the table, they are not posted again.
+            table.remove(acceptance.unstored.map(\.id), from: endpoint)
             let finished = table.finished(
                 batch, outcome, by: endpoint, except: acceptance.notAccepted, ended: acceptance.ended, now: now)
             guard endpoint < gorush.count else { return finished }

@@ -20,6 +20,8 @@ package final class DeliveryService: Sendable {
         /// With a share, how long after its row was read a device may be posted to: another node may acknowledge a new token while the marks are stored.
         /// Nodes whose database takes longer lose their leases.
         package var rowAge = Duration.seconds(5)
+        /// The pause between two attempts to store acceptances whose rows are damaged.
+        package var damagePause = Duration.seconds(10)
         /// How often a health check reads a gorush's certificate again: otherwise a renewed one would be seen with the next notification only, and alerts
         /// about the former one would go on until then.
         package var certificateInterval = Duration.seconds(3600)
@@ -327,9 +329,12 @@ package final class DeliveryService: Sendable {
 
     /// Commits, retrying every second until it succeeds, so that outcomes are reported only once they are stored.
     ///
+    /// - Parameter fallback: returned if the command meets damaged rows; nil: it is retried then, too.
     /// - Returns: nil if the node stops before. Then nothing may be reported.
     @discardableResult
-    func keep<Outcome>(_ command: StoreCommand<Outcome>, _ complaint: String) async -> Outcome? {
+    func keep<Outcome>(
+        _ command: StoreCommand<Outcome>, _ complaint: String, ifDamaged fallback: Outcome? = nil
+    ) async -> Outcome? {
         var isFirst = true
         while true {
             do throws(StoreError) {
@@ -337,6 +342,7 @@ package final class DeliveryService: Sendable {
             } catch {
                 if isFirst { errors.log(complaint, reason: error.message) }
                 isFirst = false
+                if error.code == .damaged, let fallback { return fallback }
                 guard (try? await Task.sleep(for: .seconds(1))) != nil else { return nil }
             }
         }
