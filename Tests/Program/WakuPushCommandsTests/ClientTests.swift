@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import LoopbackRelay
 @testable import PushClient
 import Core
@@ -102,6 +103,21 @@ struct ClientTests {
         return try server.network.withState { $0.query(query).messages }.map { received in
             let payload = try EnvelopeSealing.open(received.message, identity: nil, topicKeys: [KeyDerivation.topicKey(topic)])
             return try SignedAdvertisement(parsing: payload.data).advertisement.pushNotificationInfo.count
+        }
+    }
+
+    /// A trigger in place of a full disk.
+    @Test func aStateThatCanNotBeWrittenIsNamed() async throws {
+        try await LoopbackPushServer.run { server in
+            #expect(try await register(server).status == 0)
+            let database = try DatabaseQueue(path: state("bob/client.sqlite"))
+            try await database.write {
+                try $0.execute(sql: "CREATE TRIGGER failing BEFORE INSERT ON record BEGIN SELECT RAISE(ABORT, ''); END")
+            }
+            try database.close()
+            let failed = try await register(server, "--device-token", "another", "--timeout", "1s")
+            #expect(failed.status == 69)
+            #expect(failed.failure?.hasPrefix("the client's changes were not stored: client state ") == true, "\(failed.errors)")
         }
     }
 

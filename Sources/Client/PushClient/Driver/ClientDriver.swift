@@ -154,8 +154,8 @@ extension ClientDriver {
         runner.read { machine, now in machine.registrations.servers[server]?.pausedUntil.map { max($0.since(now), .zero) } }
     }
 
-    func waitForStore(timeout: Duration) async {
-        _ = await runner.wait(timeout) { _ in true }
+    func waitForStore(timeout: Duration) async -> Bool {
+        await runner.wait(timeout) { _ in true } ?? false
     }
 
     func waitForServers(timeout: Duration) async {

@@ -104,8 +104,9 @@ extension StatusPushClient {
         turn { $0.setChatIdentity(chatIdentity, at: $1) }
     }
 
-    /// Waits until all changes were stored.
-    package func waitUntilStored(timeout: Duration) async { await waitForStore(timeout: timeout) }
+    /// Waits until all changes were stored. Returns false if they were not before the timeout.
+    @discardableResult
+    package func waitUntilStored(timeout: Duration) async -> Bool { await waitForStore(timeout: timeout) }
 
     /// Waits until all servers answered, also those that are being left.
     package func waitUntilSettled(timeout: Duration) async { await waitForServers(timeout: timeout) }

@@ -137,8 +137,9 @@ public final class StatusV01PushClient: Sendable {
     /// The time until a server that did not answer, or failed, is retried; nil when no retry is scheduled.
     public func nextTry(at server: PublicKey) -> Duration? { pause(at: server) }
 
-    /// Waits until all changes were stored.
-    package func waitUntilStored(timeout: Duration) async { await waitForStore(timeout: timeout) }
+    /// Waits until all changes were stored. Returns false if they were not before the timeout.
+    @discardableResult
+    package func waitUntilStored(timeout: Duration) async -> Bool { await waitForStore(timeout: timeout) }
 
     /// Waits until all servers answered, also those that are being left.
     package func waitUntilSettled(timeout: Duration) async { await waitForServers(timeout: timeout) }

@@ -25,7 +25,7 @@ protocol RunnableClient: AnyObject, Sendable {
     func devices(of registrant: PublicKey) -> [KnownDevice]
     func outcomes(withoutDevicesOf registrant: PublicKey) -> [DeviceOutcome]
     func unregister(timeout: Duration) async throws(PushClientError) -> [PublicKey: RegistrationStatus]
-    func waitUntilStored(timeout: Duration) async
+    func waitUntilStored(timeout: Duration) async -> Bool
     func waitUntilAdvertised(timeout: Duration) async
     func waitUntilSettled(timeout: Duration) async
     func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]
@@ -77,10 +77,10 @@ extension RunnableClient {
 struct RunningClient<Client: RunnableClient>: Sendable {
     let client: Client
     private let relays: ClientRelays
-    private let failure = LastFailure()
+    private let failures = LastFailures()
 
-    /// Why nothing was published; nil when the relays work.
-    var obstacle: String? { relays.obstacle ?? failure.reason.withLock(\.self) }
+    /// Why nothing was published; nil when the relays and the store work.
+    var obstacle: String? { relays.obstacle ?? failures.store.withLock(\.self) ?? failures.relay.withLock(\.self) }
 
     /// Opens the client of a folder, and runs it during `body`. Changes made by `prepare` and `body` are stored when this returns.
     ///
@@ -119,10 +119,19 @@ struct RunningClient<Client: RunnableClient>: Sendable {
         return try await options.running(client, on: relays) { [self] in
             try await firstResult {
                 let result = try await body(self)
-                await client.waitUntilStored(timeout: .seconds(5))
+                guard await client.waitUntilStored(timeout: .seconds(5)) else {
+                    let reason = failures.store.withLock(\.self)
+                    throw CommandFailure(.unavailable, "the client's changes were not stored: \(reason ?? "the store takes too long")")
+                }
                 return result
             } beside: {
-                for await case .relayFailed(let reason) in events { failure.reason.withLock { $0 = reason } }
+                for await event in events {
+                    switch event {
+                    case .relayFailed(let reason): failures.relay.withLock { $0 = reason }
+                    case .storeFailed(let reason): failures.store.withLock { $0 = reason }
+                    default: break
+                    }
+                }
             }
         }
     }
@@ -131,6 +140,7 @@ struct RunningClient<Client: RunnableClient>: Sendable {
 typealias ClientSession = RunningClient<StatusPushClient>
 typealias V01ClientSession = RunningClient<StatusV01PushClient>
 
-private final class LastFailure: Sendable {
-    let reason = Mutex<String?>(nil)
+private final class LastFailures: Sendable {
+    let relay = Mutex<String?>(nil)
+    let store = Mutex<String?>(nil)
 }

@@ -20,7 +20,8 @@ protocol TestedClient: AnyObject, Sendable {
     func unregister(timeout: Duration) async throws(PushClientError) -> [PublicKey: RegistrationStatus]
     func discover(_ registrant: PublicKey, timeout: Duration) async throws(PushClientError) -> [KnownDevice]
     func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]
-    func waitUntilStored(timeout: Duration) async
+    @discardableResult
+    func waitUntilStored(timeout: Duration) async -> Bool
 }
 
 extension TestedClient {
