@@ -148,11 +148,13 @@ struct DeliverySharing: Sendable {
             let known = await node.onThread(node.messageThread) { database throws(StoreError) in
                 (window: try database.claimWindow(), now: try database.now())
             }
-            if case .success(let known) = known {
+            switch known {
+            case .success(let known):
                 node.state.withLock { state in
                     state.window = known.window
                     state.clockOffset = known.now - Timestamp.now().wholeSeconds
                 }
+            case .failure(let error): node.errors.log("failed to read the times of claims", reason: error.message)
             }
             try? await Task.sleep(for: Self.maintenanceInterval)
         }

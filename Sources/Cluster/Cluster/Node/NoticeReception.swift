@@ -59,7 +59,13 @@ struct NoticeReception: Sendable {
             let result = await node.onThread(node.maintenanceThread) { [place] database throws(StoreError) in
                 try database.changes(since: start, after: place, limit: ClusterDatabase.changeLimit)
             }
-            guard case .success(let changes) = result else { return nil }
+            let changes: LoggedChanges
+            do throws(StoreError) {
+                changes = try result.get()
+            } catch {
+                node.errors.log("failed to read logged changes", reason: error.message)
+                return nil
+            }
             take(changes.payloads)
             let first = readAt ?? changes.readAt
             guard let next = changes.next else { return (first, true) }

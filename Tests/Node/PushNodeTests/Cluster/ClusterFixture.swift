@@ -38,10 +38,11 @@ struct ClusterFixture {
     /// Runs nodes while `body` runs, and stops those that still run.
     func withNodes(
         _ names: [String], configure: (inout ServerConfiguration) -> Void = { _ in },
+        log: any LogHandler = SwiftLogNoOpLogHandler(),
         now: @escaping @Sendable (_ name: String) -> Timestamp = { _ in .now() },
         _ body: @escaping @Sendable ([Member]) async throws -> Void
     ) async throws {
-        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let logger = Logger(label: "test") { _ in log }
         var members: [Member] = []
         var folders: [TemporaryFolder] = []
         for name in names {
@@ -57,8 +58,8 @@ struct ClusterFixture {
             cluster.times.lease = .seconds(60)
             configuration.cluster = cluster
             configure(&configuration)
-            let node = FedNode(node: try Server(configuration, gorush: gorush, logger: quiet, now: { now(name) }) { _ in relay }.node)
-            members.append(Member(fed: node, relay: relay, services: ServiceGroup(services: [node.node], logger: quiet)))
+            let node = FedNode(node: try Server(configuration, gorush: gorush, logger: logger, now: { now(name) }) { _ in relay }.node)
+            members.append(Member(fed: node, relay: relay, services: ServiceGroup(services: [node.node], logger: logger)))
         }
         try await withThrowingTaskGroup(of: Void.self) { [members] group in
             for member in members { group.addTask { try await member.services.run() } }

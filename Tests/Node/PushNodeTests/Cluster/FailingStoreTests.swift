@@ -59,6 +59,16 @@ import WakuCrypto
         }
     }
 
+    @Test("Logged changes that can't be read are in the log")
+    func unreadableChanges() async throws {
+        let (fixture, log) = (try await ClusterFixture(), RecordedLog())
+        try await fixture.withNodes(["a"], configure: { $0.cluster?.times.changeInterval = .milliseconds(50) }, log: log) { members in
+            let connection = try PostgreSQLConnection.open(fixture.address, name: "test")
+            _ = try connection.run(Statement("DROP TABLE cluster_change", isPrepared: false))
+            try await members.wait { _ in log.contains("failed to read logged changes") }
+        }
+    }
+
     @Test("A node that read an altered row, which no node can read, keeps its share")
     func alteredRow() async throws {
         let fixture = try await ClusterFixture()
