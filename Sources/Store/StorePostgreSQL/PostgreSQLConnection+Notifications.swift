@@ -14,7 +14,7 @@ extension PostgreSQLConnection {
     ///   - deadline: the end of the wait.
     ///   - interruption: a file descriptor that also ends the wait when it becomes readable.
     /// - Returns: the notifications received, in order; may be empty.
-    /// - Throws: ``PostgreSQLError/connectionLost``
+    /// - Throws: ``PostgreSQLError/connectionLost``, also once this server is known to be a former primary
     package func notifications(
         until deadline: ContinuousClock.Instant, orReadable interruption: Int32
     ) throws(PostgreSQLError) -> [PostgreSQLNotification] {
@@ -26,10 +26,10 @@ extension PostgreSQLConnection {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }
             guard descriptors[0].fd >= 0 else { throw lost() }
-            let count = poll(&descriptors, 2, Self.pollTimeout(deadline - .now))
-            if count == 0 || descriptors[1].revents != 0 { return [] }
-            guard count > 0 || errno == EINTR else { throw lost() }
-            guard count < 0 || library.table.pointee.PQconsumeInput(connection) == 1 else { throw lost() }
+            let count = poll(&descriptors, 2, Self.pollTimeout(min(deadline - .now, Self.lookout)))
+            if descriptors[1].revents != 0 || count == 0 && .now >= deadline { return [] }
+            guard count >= 0 || errno == EINTR else { throw lost() }
+            guard count <= 0 || library.table.pointee.PQconsumeInput(connection) == 1 else { throw lost() }
         }
     }
 

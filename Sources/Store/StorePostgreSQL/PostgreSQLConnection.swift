@@ -13,8 +13,8 @@ package final class PostgreSQLConnection {
     ]
     /// Settings that the address may not override.
     private static let fixed: [(name: String, value: String)] = [("client_encoding", "UTF8")]
-    /// How often a connection that waits for an answer looks whether its server is a former primary.
-    private static let lookout = Duration.seconds(1)
+    /// How often a connection that waits for an answer or for notifications looks whether its server is a former primary.
+    static let lookout = Duration.seconds(1)
     /// The time that a server has for an answer to another connection.
     private static let answerLimit = Duration.seconds(3)
 

@@ -121,6 +121,31 @@ struct FailoverTests {
         try store.close()
     }
 
+    @Test("A session that waits for notifications leaves a former primary")
+    func listening() async throws {
+        let primary = try PostgreSQLServer()
+        let standby = try PostgreSQLServer(standbyOf: primary)
+        let address = try PostgreSQLAddress("host=\(primary.folder),\(standby.folder) dbname=postgres user=postgres")
+        let (isOpen, pipe) = (Mutex<Int>.Box(), Pipe())
+        let interruption = pipe.fileHandleForReading.fileDescriptor
+        let former = Task {
+            let connection = try PostgreSQLConnection.open(address, name: "test")
+            _ = isOpen.increment()
+            return try connection.notifications(until: .now + .seconds(60), orReadable: interruption)
+        }
+        try await eventually { isOpen.value == 1 }
+        try standby.promote()
+        _ = try PostgreSQLConnection.open(address, name: "test") { made throws(StoreError) in
+            if made.timeline == 1 { throw StoreError(code: .unavailable, message: "suspended at that moment") }
+        }
+        await #expect {
+            try await former.value
+        } throws: { error in
+            if case PostgreSQLError.connectionLost = error { true } else { false }
+        }
+        withExtendedLifetime(pipe) {}
+    }
+
     @Test("Any session attributes find the primary, whichever host is first")
     func standbyFirst() throws {
         let primary = try PostgreSQLServer()
