@@ -7,7 +7,7 @@ import Waku
 
 /// Posting a batch: load it, post it, store in one commit which notifications gorush accepted, apply its token failures, report outcomes.
 extension DeliveryService {
-    func post(_ batch: DeliveryQueue.Batch, to endpoint: Int) async {
+    func post(_ batch: DeliveryQueue.Batch, to endpoint: EndpointID) async {
         let read = steadyNow
         guard let loaded = await load(batch, for: endpoint),
             let deliveries = await marked(withoutPostponed(loaded, of: batch, at: endpoint)), !deliveries.isEmpty,
@@ -36,14 +36,18 @@ extension DeliveryService {
     }
 
     /// Posts to a gorush or a push service, and counts the result.
-    private func post(_ deliveries: [QueuedDelivery], of batch: DeliveryQueue.Batch, to endpoint: Int) async -> PostResult {
-        guard endpoint < gorush.count else { return await postWebPush(deliveries[0], of: batch, at: endpoint) }
-        let start = ContinuousClock.now
-        let sandbox = routing.rules[endpoint].sandboxTopics
-        let result = await gorush[endpoint].posting.post(deliveries.compactMap { $0.notification(sandbox: sandbox) })
-        counters.posted(result, took: start.duration(to: .now))
-        note(result, deliveries.count, endpoint)
-        return result
+    private func post(_ deliveries: [QueuedDelivery], of batch: DeliveryQueue.Batch, to endpoint: EndpointID) async -> PostResult {
+        switch endpoint {
+        case .unroutable: return PostResult(outcome: .notPosted, postedTokenCount: deliveries.count)
+        case .webPush(let origin): return await postWebPush(deliveries[0], of: batch, to: origin)
+        case .gorush(let index):
+            let start = ContinuousClock.now
+            let sandbox = routing.rules[index].sandboxTopics
+            let result = await gorush[index].posting.post(deliveries.compactMap { $0.notification(sandbox: sandbox) })
+            counters.posted(result, took: start.duration(to: .now))
+            note(result, deliveries.count, index)
+            return result
+        }
     }
 
     // MARK: Loading
@@ -94,11 +98,10 @@ extension DeliveryService {
         }
     }
 
-    private func sort(_ batch: DeliveryQueue.Batch, _ recent: [Int64: QueuedDelivery], _ found: Found, for endpoint: Int) -> Loaded {
+    private func sort(_ batch: DeliveryQueue.Batch, _ recent: [Int64: QueuedDelivery], _ found: Found, for endpoint: EndpointID) -> Loaded {
         var loaded = Loaded()
         // A step of the system clock must not end registrations, and a clock that was ahead at the start is set right later.
         let clock = min(now(), steadyNow)
-        let destination = table.withLock { $0.destination(endpoint) }
         for id in batch.deliveries {
             let postable: QueuedDelivery
             if let stored = found.stored[id] {
@@ -131,7 +134,7 @@ extension DeliveryService {
                 loaded.orphaned.append(id)
                 continue
             }
-            if routing.destination(of: postable.address) == destination {
+            if routing.endpoint(for: postable.address) == endpoint {
                 loaded.postable.append(postable)
             } else {
                 // The device registered anew, for another app.
@@ -152,7 +155,7 @@ extension DeliveryService {
 
     /// Returns the deliveries of a batch to post, in its order. The others leave the queue before the batch finishes, so that its outcome does not
     /// apply to them. nil when the outbox can't be read.
-    private func load(_ batch: DeliveryQueue.Batch, for endpoint: Int) async -> [QueuedDelivery]? {
+    private func load(_ batch: DeliveryQueue.Batch, for endpoint: EndpointID) async -> [QueuedDelivery]? {
         let recent = table.withLock { $0.takePostable(of: batch) }
         let loaded: Loaded
         do throws(StoreError) {
@@ -322,7 +325,7 @@ extension DeliveryService {
     }
 
     private func finished(
-        _ batch: DeliveryQueue.Batch, of endpoint: Int, _ outcome: PostOutcome, _ acceptance: Acceptance = Acceptance()
+        _ batch: DeliveryQueue.Batch, of endpoint: EndpointID, _ outcome: PostOutcome, _ acceptance: Acceptance = Acceptance()
     ) async {
         let now = steadyNow
         // Alarms change within the lock, so that the breaker changes of two batches are reported in order.
@@ -331,7 +334,7 @@ extension DeliveryService {
             table.remove(acceptance.unstored.map(\.id), from: endpoint)
             let finished = table.finished(
                 batch, outcome, by: endpoint, except: acceptance.notAccepted, ended: acceptance.ended, now: now)
-            guard endpoint < gorush.count else { return finished }
+            guard endpoint.gorushIndex != nil else { return finished }
             switch finished.breakerChange {
             case .opened: feedback.alarms.raise(.gorushGivenUp, finished.failure)
             case .closed: if table.areAllBreakersClosed { feedback.alarms.clear(.gorushGivenUp) }
@@ -343,9 +346,9 @@ extension DeliveryService {
         counters.add(.notificationAccepted, finished.accepted.count)
         counters.add(.notificationRetried, finished.retriedCount)
         notifyWaiters(finished.completed)
-        if endpoint < gorush.count { note(finished, endpoint) }
+        if let index = endpoint.gorushIndex { note(finished, index) }
         guard !finished.refused.isEmpty else { return }
-        await drop(finished.refused, endpoint < gorush.count ? .notificationRefused : .notificationNotWebPushed)
+        await drop(finished.refused, endpoint.isPushService ? .notificationNotWebPushed : .notificationRefused)
     }
 
     private func note(_ finished: DeliveryTable.Finished, _ endpoint: Int) {

@@ -73,15 +73,15 @@ extension DeliveryService {
     }
 
     /// A receiver of Web Push may show a repetition: it is up to the app.
-    private func showsRepetitionOnce(_ delivery: QueuedDelivery, at endpoint: Int) -> Bool {
-        guard endpoint < gorush.count else { return false }
-        return delivery.notification(sandbox: routing.rules[endpoint].sandboxTopics).map(gorush[endpoint].posting.showsRepetitionOnce)
+    private func showsRepetitionOnce(_ delivery: QueuedDelivery, at endpoint: EndpointID) -> Bool {
+        guard let index = endpoint.gorushIndex else { return false }
+        return delivery.notification(sandbox: routing.rules[index].sandboxTopics).map(gorush[index].posting.showsRepetitionOnce)
             ?? false
     }
 
     /// Returns the deliveries of a batch that may be posted now; the others return to the queue until their hold ends.
     func withoutPostponed(
-        _ deliveries: [QueuedDelivery], of batch: DeliveryQueue.Batch, at endpoint: Int
+        _ deliveries: [QueuedDelivery], of batch: DeliveryQueue.Batch, at endpoint: EndpointID
     ) -> [QueuedDelivery] {
         let ends = table.withLock { $0.heldUntil(deliveries.lazy.map(\.waiting.id)) }
         let now = steadyNow

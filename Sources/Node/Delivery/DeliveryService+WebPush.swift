@@ -16,7 +16,7 @@ extension DeliveryService {
     /// Reports when push services wait long for a place, and when none waits any more.
     func noteLongWait(at now: Timestamp) {
         let change = table.withLock { table -> (isLong: Bool, figures: WebPushFigures)? in
-            table.longWaitChange(now: now).map { ($0, table.webPushFigures(now: now)) }
+            table.origins.longWaitChange(now: now).map { ($0, table.origins.figures(now: now)) }
         }
         guard let (isLong, figures) = change else { return }
         guard isLong else {
@@ -28,12 +28,12 @@ extension DeliveryService {
         logger.warning("push services wait for a place", metadata: ["others_only": .stringConvertible(!isResponsive)])
     }
 
-    func postWebPush(_ delivery: QueuedDelivery, of batch: DeliveryQueue.Batch, at index: Int) async -> PostResult {
+    func postWebPush(_ delivery: QueuedDelivery, of batch: DeliveryQueue.Batch, to origin: WebPushOrigin) async -> PostResult {
         guard let webPush, let message = delivery.webPushMessage(webPushSettings.withLock(\.self)) else {
             return PostResult(outcome: .refused, reason: "the protocol has no Web Push", postedTokenCount: 1)
         }
         let sent = steadyNow
-        let isProven = table.withLock { $0.endpoints[index].origin?.standing.isProven(at: sent) ?? false }
+        let isProven = table.withLock { $0.origins.isProven(origin, at: sent) }
         let start = ContinuousClock.now
         let reply = await webPush.posting.post(message, hasAnswered: isProven)
         let time = start.duration(to: .now)
@@ -43,10 +43,10 @@ extension DeliveryService {
         let isPaused = table.withLock { table in
             // The push service has not failed: it, and the notification, count as if nothing had happened.
             if reply.answer == .addressBusy {
-                table.postpone([delivery.waiting.id: now + Self.busyAddressPause], of: batch, at: index)
+                table.postpone([delivery.waiting.id: now + Self.busyAddressPause], of: batch, at: .webPush(origin))
             }
-            return table.noteAnswer(
-                reply.answer, endpointHash: message.subscription.endpoint.hashValue, from: reply.address, after: time, at: index, now: now)
+            return table.origins.noteAnswer(
+                reply.answer, of: origin, endpointHash: message.subscription.endpoint.hashValue, from: reply.address, after: time, now: now)
         }
         if isPaused {
             counters.add(.webPushOriginPaused)

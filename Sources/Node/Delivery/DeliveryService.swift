@@ -73,7 +73,7 @@ package final class DeliveryService: Sendable {
         self.configuration = configuration
         self.now = now
         started = (now(), .now)
-        var origins = DeliveryTable.Origins.Configuration()
+        var origins = OriginQueues.Configuration()
         origins.waitingLimit = configuration.outboxLimit
         origins.queue.limit = configuration.outboxLimit
         origins.queue.awaitLimit = configuration.awaitLimit
@@ -94,8 +94,8 @@ package final class DeliveryService: Sendable {
     /// Replaces the timeouts of posts, by endpoint, as far as the queues depend on them.
     package func replaceTimeouts(_ timeouts: [Duration]) {
         table.withLock { table in
-            for (endpoint, timeout) in zip(table.endpoints.indices, timeouts) {
-                table.endpoints[endpoint].queue.breaker.configuration.setTimeout(timeout)
+            for (endpoint, timeout) in zip(table.gorushes.indices, timeouts) {
+                table.gorushes[endpoint].queue.breaker.configuration.setTimeout(timeout)
             }
         }
     }
@@ -127,7 +127,7 @@ package final class DeliveryService: Sendable {
         add(
             queued.map {
                 DeliveryTable.Arrival(
-                    waiting: $0.waiting, queued: $0, destination: routing.destination(of: $0.address),
+                    waiting: $0.waiting, queued: $0, endpoint: routing.endpoint(for: $0.address),
                     recipient: PushRecipient($0.address))
             }, isAwaited: true)
     }
@@ -141,7 +141,7 @@ package final class DeliveryService: Sendable {
             waiting.map {
                 let address = addresses[$0.device]
                 return DeliveryTable.Arrival(
-                    waiting: $0, destination: destination(of: $0.device, at: address),
+                    waiting: $0, endpoint: endpoint(of: $0.device, at: address),
                     recipient: address.map(PushRecipient.init), heldUntil: heldUntil[$0.id])
             }, isAwaited: isAwaited)
     }
@@ -172,11 +172,11 @@ package final class DeliveryService: Sendable {
 
     private static let addressChunk = 500
 
-    /// The destination of a notification in the outbox. One whose device can't be read is assigned to the first endpoint, and read again when it is
+    /// The endpoint of a notification in the outbox. One whose device can't be read is assigned to the first endpoint, and read again when it is
     /// about to be posted.
-    private func destination(of device: DeviceID, at address: DeviceAddress?) -> Destination? {
-        guard let address else { return sources[device.protocol] == nil ? nil : .gorush(0) }
-        return routing.destination(of: address)
+    private func endpoint(of device: DeviceID, at address: DeviceAddress?) -> EndpointID {
+        guard let address else { return sources[device.protocol] == nil ? .unroutable : .gorush(0) }
+        return routing.endpoint(for: address)
     }
 
     /// The addresses of the devices of notifications in the outbox.
@@ -215,7 +215,7 @@ package final class DeliveryService: Sendable {
                     let now = steadyNow
                     table.withLock { table in
                         table.becameKnown(known)
-                        table.acceptedBefore(services, now: now)
+                        table.origins.acceptedBefore(services, now: now)
                     }
                     if !services.isEmpty { wakeUp.signal() }
                 }
@@ -295,9 +295,7 @@ package final class DeliveryService: Sendable {
         }
     }
 
-    private func carryOut(_ action: DeliveryQueue.Action, at endpoint: Int, in group: inout DiscardingTaskGroup) {
-        // The gorushes come first, then the entry of deliveries that no endpoint takes.
-        let isPushService = endpoint > gorush.count
+    private func carryOut(_ action: DeliveryQueue.Action, at endpoint: EndpointID, in group: inout DiscardingTaskGroup) {
         switch action {
         case .post(let batch):
             group.addTask {
@@ -305,18 +303,18 @@ package final class DeliveryService: Sendable {
                 self.wakeUp.signal()
             }
         case .expire(let ids):
-            guard endpoint < gorush.count else {
-                group.addTask { await self.drop(ids, isPushService ? .notificationNotWebPushed : .notificationUnroutable) }
+            guard case .gorush = endpoint else {
+                group.addTask { await self.drop(ids, endpoint.isPushService ? .notificationNotWebPushed : .notificationUnroutable) }
                 break
             }
             let ended = table.withLock { table in
-                ids.filter { id in table.deliveries[id].flatMap { sources[$0.device.protocol] }?.othersChooseExpiry == true }
+                ids.filter { id in table.index[id].flatMap { sources[$0.device.protocol] }?.othersChooseExpiry == true }
             }
             let lost = Array(Set(ids).subtracting(ended))
             if !ended.isEmpty { group.addTask { await self.drop(ended, .notificationMessageEnded) } }
             if !lost.isEmpty { group.addTask { await self.drop(lost, .notificationExpired) } }
         case .evict(let ids):
-            group.addTask { await self.drop(ids, isPushService ? .notificationNotWebPushed : .notificationEvicted) }
+            group.addTask { await self.drop(ids, endpoint.isPushService ? .notificationNotWebPushed : .notificationEvicted) }
         }
     }
 
@@ -370,7 +368,7 @@ package final class DeliveryService: Sendable {
     package var webPushFigures: WebPushFigures? {
         guard webPush != nil else { return nil }
         let now = steadyNow
-        return table.withLock { $0.webPushFigures(now: now) }
+        return table.withLock { $0.origins.figures(now: now) }
     }
 
     /// Whether there is a gorush.

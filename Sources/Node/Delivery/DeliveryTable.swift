@@ -11,20 +11,7 @@ struct DeliveryTable {
     /// The number of deliveries of a device that are moved to another endpoint at a time.
     private static let moveLimit = 100
 
-    struct Queued {
-        let delivery: DeliveryID
-        let device: DeviceID
-        /// The index of its endpoint.
-        var endpoint: Int
-        /// When it was put into the outbox, by the queue's clock; if that is not known, when it was queued.
-        let since: Timestamp
-        /// See ``Arrival/heldUntil``.
-        let heldUntil: Timestamp?
-        /// See ``QueuedDelivery/trace``.
-        let trace: MessageTrace?
-    }
-
-    struct Endpoint {
+    struct Gorush {
         /// Independent of the queues of other endpoints.
         var queue: DeliveryQueue
         /// Why the last post failed.
@@ -35,37 +22,16 @@ struct DeliveryTable {
         var hasAnswered = false
         /// See ``EndpointState/healthFailure``.
         var healthFailure: String?
-        /// false for the entry of deliveries that no endpoint takes.
-        var canPost = true
-        /// For a push service: see `DeliveryTable+Origins.swift`. nil for a gorush, and for a place that is free.
-        var origin: Origin?
-        /// The number of deliveries in ``DeliveryTable/deliveries``, and of devices that it takes deliveries for.
-        var referenceCount = 0
     }
 
-    private struct Device {
-        /// The index of the endpoint that takes its deliveries.
-        var endpoint: Int
-        /// The number of its deliveries in ``DeliveryTable/deliveries``.
-        var count = 0
-    }
-
-    /// Each gorush, the entry of deliveries that no endpoint takes, then an entry for each push service with deliveries.
-    var endpoints: [Endpoint]
-    let gorushCount: Int
-    /// Its queue posts nothing. A delivery stays until it expires, its device registers for something that is served, or another node owns the device.
-    var unroutableIndex: Int { gorushCount }
-    var origins: Origins
-    private var isDraining = false
+    /// By the index in ``EndpointRouting/rules``.
+    var gorushes: [Gorush]
+    /// See ``EndpointID/unroutable``. It posts nothing.
+    private var unroutable: DeliveryQueue
+    var origins: OriginQueues
+    private(set) var index = DeliveryIndex()
     /// Whether any delivery had a trace since the start.
     private var isTraced = false
-    /// The queued deliveries by their outbox ids, and these by the delivery ids.
-    var deliveries: [Int64: Queued] = [:]
-    private var ids: [DeliveryID: Int64] = [:]
-    /// The devices with queued deliveries.
-    private var devices: [DeviceID: Device] = [:]
-    /// For each device that has moved to another endpoint while deliveries wait at former ones or are in flight there: those endpoints.
-    private var formerEndpoints: [DeviceID: [Int]] = [:]
     /// The times of the requests that enqueued deliveries since this process started.
     private var times: [Int64: MessageTimes] = [:]
     /// Deliveries that were just added to the outbox and will probably be posted next; they are read again only if their device has changed.
@@ -79,14 +45,50 @@ struct DeliveryTable {
     /// - Parameters:
     ///   - queues: one for each gorush.
     ///   - webPush: for the queues of push services.
-    init(_ queues: [DeliveryQueue], webPush: Origins.Configuration = Origins.Configuration()) {
-        endpoints = queues.map { Endpoint(queue: $0) }
-        gorushCount = queues.count
-        origins = Origins(webPush)
-        var unroutable = Endpoint(queue: DeliveryQueue(configuration: webPush.queue))
-        unroutable.canPost = false
-        unroutable.queue.drain()
-        endpoints.append(unroutable)
+    init(_ queues: [DeliveryQueue], webPush: OriginQueues.Configuration = OriginQueues.Configuration()) {
+        gorushes = queues.map { Gorush(queue: $0) }
+        origins = OriginQueues(webPush)
+        unroutable = DeliveryQueue(configuration: webPush.queue)
+        unroutable.drain()
+    }
+
+    // MARK: Endpoints
+
+    /// The queue of an endpoint. A push service has one while ``DeliveryIndex`` refers to it, and until its posts have ended.
+    private subscript(endpoint: EndpointID) -> DeliveryQueue {
+        _read {
+            switch endpoint {
+            case .gorush(let index): yield gorushes[index].queue
+            case .webPush(let origin): yield origins[origin]
+            case .unroutable: yield unroutable
+            }
+        }
+        _modify {
+            switch endpoint {
+            case .gorush(let index): yield &gorushes[index].queue
+            case .webPush(let origin): yield &origins[origin]
+            case .unroutable: yield &unroutable
+            }
+        }
+    }
+
+    /// The endpoints whose queues are looked at in every step.
+    private var permanentEndpoints: [EndpointID] { gorushes.indices.map(EndpointID.gorush) + [.unroutable] }
+    private var endpoints: [EndpointID] { permanentEndpoints + origins.services.keys.map(EndpointID.webPush) }
+    private var queues: some Sequence<DeliveryQueue> { endpoints.lazy.map { self[$0] } }
+
+    /// Records that a queue may have something to do.
+    private mutating func queueChanged(_ endpoint: EndpointID) {
+        if case .webPush(let origin) = endpoint { origins.queueChanged(origin) }
+    }
+
+    /// Whether nothing is posted now: no endpoint takes the deliveries, the breaker is open, or the push service is paused.
+    private func isUnavailable(_ endpoint: EndpointID, at now: Timestamp) -> Bool {
+        switch endpoint {
+        case .gorush(let index): gorushes[index].queue.breaker.isOpen(at: now)
+        case .webPush(let origin): origins.services[origin]?.isUnavailable(at: now) ?? false
+        case .unroutable: true
+        }
     }
 
     // MARK: Arrivals
@@ -95,8 +97,8 @@ struct DeliveryTable {
         let waiting: WaitingDelivery
         /// nil: it is read from the outbox when it is posted.
         var queued: QueuedDelivery?
-        /// nil when no endpoint of this node takes it, or the node does not serve its protocol.
-        let destination: Destination?
+        /// A guess for a device that could not be read: if it has deliveries, they are at its endpoint.
+        let endpoint: EndpointID
         /// nil if the address of the device is unknown.
         var recipient: PushRecipient?
         /// Set when a post by an earlier run or another node has an unknown outcome: the delivery is not posted again before this time, by the
@@ -110,79 +112,58 @@ struct DeliveryTable {
     mutating func add(_ arrivals: some Sequence<Arrival>, isAwaited: Bool, clock: Timestamp, now: Timestamp) {
         for arrival in arrivals {
             let waiting = arrival.waiting
-            if let id = ids[waiting.delivery] {
+            let device = waiting.device
+            if let id = index.ids[waiting.delivery] {
                 // A later row of the same delivery: the device was removed and has registered again, and the request was repeated.
                 guard id < waiting.id, !isInFlight(id) else { continue }
                 forget(id)
             }
-            let endpoint = endpoint(for: arrival, now: now)
-            let isKnown = arrival.recipient.map { known.contains($0) } ?? false
-            ids[waiting.delivery] = waiting.id
-            devices[waiting.device]?.count += 1
-            endpoints[endpoint].referenceCount += 1
-            deliveries[waiting.id] = Queued(
-                delivery: waiting.delivery, device: waiting.device, endpoint: endpoint,
-                since: now - max(.zero, waiting.markedAt.map { clock.since($0) } ?? .zero), heldUntil: arrival.heldUntil,
-                trace: arrival.queued?.trace)
+            let current = arrival.recipient == nil ? index.devices[device]?.endpoint : nil
+            let endpoint = current ?? arrival.endpoint
+            index.insert(
+                waiting.id,
+                DeliveryIndex.Entry(
+                    delivery: waiting.delivery, device: device, endpoint: endpoint,
+                    since: now - max(.zero, waiting.markedAt.map { clock.since($0) } ?? .zero), heldUntil: arrival.heldUntil,
+                    trace: arrival.queued?.trace))
+            if case .webPush(let origin) = endpoint { origins.add(origin, now: now) }
+            if let recipient = arrival.recipient { moveFromFormer(device, recipient, now: now) }
             if arrival.queued?.trace != nil { isTraced = true }
             times[waiting.id] = arrival.queued?.times
-            if endpoint != unroutableIndex, postable.count < Self.postableLimit { postable[waiting.id] = arrival.queued }
-            endpoints[endpoint].queue.add(
-                waiting.id, device: waiting.device, recipient: arrival.recipient, isKnown: isKnown,
-                expires: now + waiting.expires.since(clock),
-                isAwaited: isAwaited, group: arrival.queued?.group, now: now)
-            changed(endpoint)
+            if endpoint != .unroutable, postable.count < Self.postableLimit { postable[waiting.id] = arrival.queued }
+            self[endpoint].add(
+                waiting.id, device: device, recipient: arrival.recipient, isKnown: arrival.recipient.map { known.contains($0) } ?? false,
+                expires: now + waiting.expires.since(clock), isAwaited: isAwaited, group: arrival.queued?.group, now: now)
+            queueChanged(endpoint)
         }
-        evictBeyondLimit()
+        origins.evictBeyondLimit()
     }
 
-    private func endpoint(of delivery: DeliveryID) -> Int? { ids[delivery].flatMap { deliveries[$0]?.endpoint } }
+    private func isInFlight(_ id: Int64) -> Bool { index[id].map { self[$0.endpoint].isInFlight(id) } ?? false }
 
-    private func isInFlight(_ id: Int64) -> Bool {
-        deliveries[id].map { endpoints[$0.endpoint].queue.isInFlight(id) } ?? false
-    }
-
-    /// The endpoint for a delivery. If its device has moved there, its earlier deliveries are moved first.
-    private mutating func endpoint(for arrival: Arrival, now: Timestamp) -> Int {
-        let device = arrival.waiting.device
-        let former = devices[device]?.endpoint
-        // The destination of a device that could not be read is a guess.
-        if arrival.recipient == nil, let former { return former }
-        let endpoint = index(of: arrival.destination, now: now)
-        if former != endpoint {
-            devices[device] = Device(endpoint: endpoint, count: devices[device]?.count ?? 0)
-            endpoints[endpoint].referenceCount += 1
-            if let former {
-                endpoints[former].referenceCount -= 1
-                formerEndpoints[device] = (formerEndpoints[device] ?? []).filter { $0 != endpoint } + [former]
-            }
-        }
-        moveFromFormer(device, arrival.recipient, now: now)
-        return endpoint
-    }
-
-    /// Moves what a device has waiting at former endpoints, which may be paused for long, before its later deliveries. Many are moved in parts, the
+    /// Moves the waiting deliveries of a device from former endpoints, which may be paused for long, before its later ones. Many are moved in parts, the
     /// oldest first, as those before are posted: a device may have thousands, and move often.
     private mutating func moveFromFormer(_ device: DeviceID, _ recipient: PushRecipient? = nil, now: Timestamp) {
-        guard var former = formerEndpoints[device], let endpoint = devices[device]?.endpoint else { return }
+        guard let former = index.devices[device]?.former, !former.isEmpty, let endpoint = index.devices[device]?.endpoint else { return }
         let isKnown = recipient.map { known.contains($0) } ?? false
         var room = Self.moveLimit
-        let oldest = former.map { ($0, endpoints[$0].queue.oldestWaiting(of: device) ?? .max) }.sorted { $0.1 < $1.1 }
-        for (index, _) in oldest {
-            let moved = endpoints[index].queue.takeWaiting(of: device, limit: room)
+        let waiting = former.filter { hasQueue($0) }.map { ($0, self[$0].oldestWaiting(of: device) ?? .max) }
+        for (former, _) in waiting.sorted(by: { $0.1 < $1.1 }) {
+            let moved = self[former].takeWaiting(of: device, limit: room)
             room -= moved.count
             for (id, expires) in moved {
-                deliveries[id]?.endpoint = endpoint
-                endpoints[index].referenceCount -= 1
-                endpoints[endpoint].referenceCount += 1
-                endpoints[endpoint].queue.add(
-                    id, device: device, recipient: recipient, isKnown: isKnown, expires: expires, isAwaited: false, now: now)
+                index.move(id, to: endpoint)
+                self[endpoint].add(id, device: device, recipient: recipient, isKnown: isKnown, expires: expires, isAwaited: false, now: now)
             }
-            changed(index)
+            queueChanged(former)
         }
-        former.removeAll { endpoints[$0].queue.lines[device] == nil }
-        formerEndpoints[device] = former.isEmpty ? nil : former
-        changed(endpoint)
+        let done = former.filter { !hasQueue($0) || self[$0].lines[device] == nil }
+        index.removeFormer(done, of: device)
+        queueChanged(endpoint)
+    }
+
+    private func hasQueue(_ endpoint: EndpointID) -> Bool {
+        if case .webPush(let origin) = endpoint { origins.services[origin] != nil } else { true }
     }
 
     /// The result of ``await(_:deadline:now:)``.
@@ -197,11 +178,11 @@ struct DeliveryTable {
         var outcomes: [DeliveryID: DeliveryOutcome] = [:]
         var unknown: [DeliveryID] = []
         for delivery in awaited.deliveries {
-            guard let endpoint = endpoint(of: delivery) else {
+            guard let endpoint = index.endpoint(of: delivery) else {
                 if elsewhere.contains(delivery) { elsewhere.remove(delivery) } else { unknown.append(delivery) }
                 continue
             }
-            if endpoints[endpoint].isUnavailable(at: now) { outcomes[delivery] = .failed }
+            if isUnavailable(endpoint, at: now) { outcomes[delivery] = .failed }
         }
         guard outcomes.count < awaited.deliveries.count else {
             return .refused(AwaitedDeliveryTable.Completed(awaited: awaited, outcomes: outcomes, isImmediate: true))
@@ -213,7 +194,7 @@ struct DeliveryTable {
     // MARK: Time
 
     struct Step {
-        var actions: [(endpoint: Int, action: DeliveryQueue.Action)] = []
+        var actions: [(endpoint: EndpointID, action: DeliveryQueue.Action)] = []
         var completed: [AwaitedDeliveryTable.Completed]
         /// The time of the next step; nil for none.
         var next: Timestamp?
@@ -221,50 +202,50 @@ struct DeliveryTable {
 
     mutating func step(now: Timestamp) -> Step {
         var step = Step(completed: awaited.end(before: now))
-        for index in 0...unroutableIndex {
-            step.actions += endpoints[index].queue.actions(now: now).map { (index, $0) }
-            step.next = [step.next, endpoints[index].queue.nextWake(now: now)].compactMap(\.self).min()
+        for endpoint in permanentEndpoints {
+            step.actions += self[endpoint].actions(now: now).map { (endpoint, $0) }
+            step.next = [step.next, self[endpoint].nextWake(now: now)].compactMap(\.self).min()
         }
-        step.actions += originActions(now: now)
+        step.actions += origins.actions(now: now, isNeeded: index.refers(to:))
         step.next = [step.next, awaited.nextDeadline, origins.nextWake].compactMap(\.self).min()
         return step
     }
 
     /// Each gorush that became slow, or stopped being slow, since the last call.
-    mutating func slownessChanges(now: Timestamp) -> [(endpoint: Int, slowness: DeliveryQueue.Slowness?)] {
-        (0..<gorushCount).compactMap { index in
-            let slowness = endpoints[index].queue.slowness(at: now)
-            guard endpoints[index].isSlow != (slowness != nil) else { return nil }
-            endpoints[index].isSlow = slowness != nil
+    mutating func slownessChanges(now: Timestamp) -> [(gorush: Int, slowness: DeliveryQueue.Slowness?)] {
+        gorushes.indices.compactMap { index in
+            let slowness = gorushes[index].queue.slowness(at: now)
+            guard gorushes[index].isSlow != (slowness != nil) else { return nil }
+            gorushes[index].isSlow = slowness != nil
             return (index, slowness)
         }
     }
 
-    var isAnySlow: Bool { endpoints[..<gorushCount].contains(where: \.isSlow) }
+    var isAnySlow: Bool { gorushes.contains(where: \.isSlow) }
 
     // MARK: Health checks
 
-    func hasAnsweredPost(_ endpoint: Int) -> Bool { endpoints[endpoint].hasAnswered }
+    func hasAnsweredPost(_ gorush: Int) -> Bool { gorushes[gorush].hasAnswered }
 
     /// - Parameter reason: nil when it has answered its health check.
-    mutating func setHealthFailure(_ reason: String?, of endpoint: Int) {
-        endpoints[endpoint].healthFailure = endpoints[endpoint].hasAnswered ? nil : reason
+    mutating func setHealthFailure(_ reason: String?, of gorush: Int) {
+        gorushes[gorush].healthFailure = gorushes[gorush].hasAnswered ? nil : reason
     }
 
-    /// Whether a probe may go out to an endpoint, and there is nothing to post: only a health check shows that the endpoint works again.
-    func isUnprobed(_ endpoint: Int, now: Timestamp) -> Bool {
-        endpoints[endpoint].queue.count == 0 && endpoints[endpoint].queue.breaker.admission(at: now) == .probe
+    /// Whether a probe may go out to a gorush, and there is nothing to post: only a health check shows that it works again.
+    func isUnprobed(_ gorush: Int, now: Timestamp) -> Bool {
+        gorushes[gorush].queue.count == 0 && gorushes[gorush].queue.breaker.admission(at: now) == .probe
     }
 
-    /// Records a health check of an unprobed endpoint.
+    /// Records a health check of an unprobed gorush.
     ///
     /// - Parameter reason: nil when it has answered.
     /// - Returns: whether that closed the circuit breaker.
-    mutating func checkedHealth(of endpoint: Int, failure reason: String?, now: Timestamp) -> Bool {
-        guard isUnprobed(endpoint, now: now) else { return false }
-        endpoints[endpoint].healthFailure = reason
+    mutating func checkedHealth(of gorush: Int, failure reason: String?, now: Timestamp) -> Bool {
+        guard isUnprobed(gorush, now: now) else { return false }
+        gorushes[gorush].healthFailure = reason
         guard reason == nil else { return false }
-        endpoints[endpoint].queue.breaker.worked()
+        gorushes[gorush].queue.breaker.worked()
         return true
     }
 
@@ -272,13 +253,13 @@ struct DeliveryTable {
 
     /// See ``Arrival/heldUntil``; deliveries that are not held are left out.
     func heldUntil(_ ids: some Sequence<Int64>) -> [Int64: Timestamp] {
-        ids.reduce(into: [:]) { $0[$1] = deliveries[$1]?.heldUntil }
+        ids.reduce(into: [:]) { $0[$1] = index[$1]?.heldUntil }
     }
 
     /// Returns deliveries of a batch to the queue until the given times.
-    mutating func postpone(_ due: [Int64: Timestamp], of batch: DeliveryQueue.Batch, at endpoint: Int) {
-        endpoints[endpoint].queue.postpone(due, of: batch.id)
-        changed(endpoint)
+    mutating func postpone(_ due: [Int64: Timestamp], of batch: DeliveryQueue.Batch, at endpoint: EndpointID) {
+        self[endpoint].postpone(due, of: batch.id)
+        queueChanged(endpoint)
     }
 
     /// Removes and returns the deliveries of a batch that need not be read from the outbox, provided that their devices have not changed.
@@ -287,31 +268,30 @@ struct DeliveryTable {
     }
 
     /// - Returns: the trace that the post belongs to; of those of its deliveries, the first that is sampled.
-    mutating func sent(_ batch: DeliveryQueue.Batch, count: Int, by endpoint: Int, now: Timestamp) -> TraceContext? {
-        endpoints[endpoint].queue.sent(batch.id, count: count, now: now)
+    mutating func sent(_ batch: DeliveryQueue.Batch, count: Int, by endpoint: EndpointID, now: Timestamp) -> TraceContext? {
+        self[endpoint].sent(batch.id, count: count, now: now)
         guard isTraced else { return nil }
-        let traces = batch.deliveries.compactMap { deliveries[$0]?.trace }
+        let traces = batch.deliveries.compactMap { index[$0]?.trace }
         for trace in traces { trace.mark(.queued) }
         return (traces.first { $0.context.isSampled } ?? traces.first)?.postContext
     }
 
     /// Returns whether the endpoint was slow, in which case the answer may let other posts go out.
-    mutating func answered(_ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: Int, now: Timestamp) -> Bool {
-        switch outcome {
-        case .accepted, .refused:
-            endpoints[endpoint].hasAnswered = true
-            endpoints[endpoint].healthFailure = nil
-        case .failed, .unclear, .notPosted: break
+    mutating func answered(_ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: EndpointID, now: Timestamp) -> Bool {
+        switch (endpoint, outcome) {
+        case (.gorush(let index), .accepted), (.gorush(let index), .refused):
+            gorushes[index].hasAnswered = true
+            gorushes[index].healthFailure = nil
+        default: break
         }
-        defer {
-            endpoints[endpoint].queue.answered(batch.id, outcome: outcome, now: now)
-            changed(endpoint)
-        }
-        return endpoints[endpoint].queue.slowness(at: now) != nil
+        let isSlow = self[endpoint].slowness(at: now) != nil
+        self[endpoint].answered(batch.id, outcome: outcome, now: now)
+        queueChanged(endpoint)
+        return isSlow
     }
 
-    mutating func failed(_ reason: String, at endpoint: Int) {
-        endpoints[endpoint].failure = reason
+    mutating func failed(_ reason: String, at gorush: Int) {
+        gorushes[gorush].failure = reason
     }
 
     enum BreakerChange {
@@ -324,7 +304,7 @@ struct DeliveryTable {
         var retriedCount = 0
         var completed: [AwaitedDeliveryTable.Completed] = []
         var breakerChange: BreakerChange?
-        /// Why the endpoint's last post failed.
+        /// Why the last post of a gorush failed.
         var failure = ""
     }
 
@@ -332,28 +312,28 @@ struct DeliveryTable {
     ///   - notAccepted: deliveries that gorush had no room for, though it accepted the post.
     ///   - ended: accepted deliveries whose devices were unregistered because gorush called their tokens dead.
     mutating func finished(
-        _ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: Int, except notAccepted: Set<Int64> = [],
+        _ batch: DeliveryQueue.Batch, _ outcome: PostOutcome, by endpoint: EndpointID, except notAccepted: Set<Int64> = [],
         ended: Set<DeliveryID> = [], now: Timestamp
     ) -> Finished {
         var finished = Finished()
-        let before = endpoints[endpoint].queue.breaker
-        let moved = formerEndpoints.isEmpty ? [] : batch.deliveries.compactMap { deliveries[$0]?.device }
-        for resolution in endpoints[endpoint].queue.finished(batch.id, outcome: outcome, except: notAccepted, now: now) {
+        let before = self[endpoint].breaker
+        let devices = batch.deliveries.compactMap { index[$0]?.device }
+        for resolution in self[endpoint].finished(batch.id, outcome: outcome, except: notAccepted, now: now) {
             switch resolution {
             case .accepted(let id):
                 finished.accepted.append(times[id])
-                if isTraced { deliveries[id]?.trace?.mark(.posted) }
+                if isTraced { index[id]?.trace?.mark(.posted) }
                 let isEnded = delivery(id).map(ended.contains) ?? false
                 finished.completed += end(id, as: isEnded ? .ended : .accepted)
             case .dropped(let id): finished.refused.append(id)
             case .retrying: finished.retriedCount += 1
             }
         }
-        for device in moved { moveFromFormer(device, now: now) }
-        changed(endpoint)
-        let after = endpoints[endpoint].queue.breaker
-        if endpoints[endpoint].isUnavailable(at: now) { finished.completed += failAwaited(at: endpoint) }
-        finished.failure = endpoints[endpoint].failure
+        for device in devices { moveFromFormer(device, now: now) }
+        queueChanged(endpoint)
+        let after = self[endpoint].breaker
+        if isUnavailable(endpoint, at: now) { finished.completed += failAwaited(at: endpoint) }
+        if case .gorush(let index) = endpoint { finished.failure = gorushes[index].failure }
         switch (before.isClosed, after.isClosed) {
         case (true, false): finished.breakerChange = .opened
         case (false, true): finished.breakerChange = .closed
@@ -363,18 +343,18 @@ struct DeliveryTable {
     }
 
     /// Those of every gorush.
-    var areAllBreakersClosed: Bool { endpoints[..<gorushCount].allSatisfy(\.queue.breaker.isClosed) }
+    var areAllBreakersClosed: Bool { gorushes.allSatisfy(\.queue.breaker.isClosed) }
 
     /// The breaker is open, so deliveries that are not posted yet are reported as failed. Deliveries in flight may still be accepted in time:
     /// requests wait for them until their deadline.
-    private mutating func failAwaited(at endpoint: Int) -> [AwaitedDeliveryTable.Completed] {
-        let unanswered = Set(endpoints[endpoint].queue.deliveriesInFlight.compactMap { deliveries[$0]?.delivery })
+    private mutating func failAwaited(at endpoint: EndpointID) -> [AwaitedDeliveryTable.Completed] {
+        let unanswered = Set(self[endpoint].deliveriesInFlight.compactMap { index[$0]?.delivery })
         var completed: [AwaitedDeliveryTable.Completed] = []
         // The queue of a push service is mostly shorter than the list of deliveries that requests wait for.
         let own =
-            endpoints[endpoint].origin == nil
-            ? awaited.deliveries.filter { self.endpoint(of: $0) == endpoint }
-            : endpoints[endpoint].queue.deliveries.keys.compactMap { deliveries[$0]?.delivery }
+            endpoint.isPushService
+            ? self[endpoint].deliveries.keys.compactMap { index[$0]?.delivery }
+            : awaited.deliveries.filter { index.endpoint(of: $0) == endpoint }
         for delivery in own where !unanswered.contains(delivery) { completed += awaited.resolve(delivery, as: .failed) }
         return completed
     }
@@ -385,7 +365,7 @@ struct DeliveryTable {
     mutating func becameKnown(_ recipients: some Sequence<PushRecipient>) {
         for recipient in recipients where known.refreshedValue(of: recipient) == nil {
             known.set((), of: recipient)
-            for index in 0..<gorushCount { endpoints[index].queue.becameKnown(recipient) }
+            for index in gorushes.indices { gorushes[index].queue.becameKnown(recipient) }
         }
     }
 
@@ -393,7 +373,7 @@ struct DeliveryTable {
 
     // MARK: Ends
 
-    func delivery(_ id: Int64) -> DeliveryID? { deliveries[id]?.delivery }
+    func delivery(_ id: Int64) -> DeliveryID? { index[id]?.delivery }
 
     /// Reports the outcome of a delivery that is in no queue.
     mutating func resolve(_ delivery: DeliveryID, as outcome: DeliveryOutcome) -> [AwaitedDeliveryTable.Completed] {
@@ -402,7 +382,7 @@ struct DeliveryTable {
 
     /// Removes a delivery from its queue and reports its outcome. Returns the requests that it completes.
     mutating func end(_ id: Int64, as outcome: DeliveryOutcome) -> [AwaitedDeliveryTable.Completed] {
-        if isTraced, outcome == .failed { deliveries[id]?.trace?.fail("notification given up") }
+        if isTraced, outcome == .failed { index[id]?.trace?.fail("notification given up") }
         return forget(id).map { awaited.resolve($0, as: outcome) } ?? []
     }
 
@@ -411,39 +391,32 @@ struct DeliveryTable {
     mutating func forget(_ id: Int64) -> DeliveryID? {
         postable[id] = nil
         times[id] = nil
-        guard let queued = deliveries.removeValue(forKey: id) else { return nil }
-        endpoints[queued.endpoint].queue.remove(id)
-        endpoints[queued.endpoint].referenceCount -= 1
-        changed(queued.endpoint)
-        ids[queued.delivery] = nil
-        devices[queued.device]?.count -= 1
-        if let device = devices[queued.device], device.count == 0 {
-            devices[queued.device] = nil
-            formerEndpoints[queued.device] = nil
-            endpoints[device.endpoint].referenceCount -= 1
-            changed(device.endpoint)
-        }
-        return queued.delivery
+        guard let (entry, deviceEndpoint) = index.remove(id) else { return nil }
+        self[entry.endpoint].remove(id)
+        queueChanged(entry.endpoint)
+        // A push service that nothing refers to any more is gone after the next step.
+        if let deviceEndpoint, deviceEndpoint != entry.endpoint { queueChanged(deviceEndpoint) }
+        return entry.delivery
     }
 
     /// Removes deliveries from the queue of an endpoint; requests may still wait for them.
-    mutating func remove(_ ids: [Int64], from endpoint: Int) {
-        for id in ids { endpoints[endpoint].queue.remove(id) }
-        changed(endpoint)
+    mutating func remove(_ ids: [Int64], from endpoint: EndpointID) {
+        for id in ids { self[endpoint].remove(id) }
+        queueChanged(endpoint)
     }
 
     // MARK: Other nodes
 
     /// Removes the deliveries of these devices, except those in flight; requests keep waiting for them.
     mutating func leave(_ devices: (DeviceID) -> Bool) {
-        let inFlight = Set(endpoints.lazy.flatMap(\.queue.deliveriesInFlight))
-        for (id, queued) in deliveries where !inFlight.contains(id) {
-            if let device = endpoints[queued.endpoint].queue.device(of: id), devices(device) { forget(id) }
+        let inFlight = Set(queues.flatMap(\.deliveriesInFlight))
+        for (id, entry) in index.entries where !inFlight.contains(id) && devices(entry.device) && self[entry.endpoint].contains(id) {
+            forget(id)
         }
     }
 
     func isPosting(for devices: (DeviceID) -> Bool) -> Bool {
-        endpoints.contains { $0.queue.devicesInFlight.contains(where: devices) }
+        queues.contains { $0.devicesInFlight.contains(where: devices) }
     }
 
     /// Records deliveries just added to the outbox for devices of other nodes, so that the first request that waits for one does not look it up.
@@ -452,59 +425,52 @@ struct DeliveryTable {
     }
 
     /// The deliveries that requests wait for and that are in no queue.
-    var awaitedElsewhere: [DeliveryID] { awaited.deliveries.filter { ids[$0] == nil } }
+    var awaitedElsewhere: [DeliveryID] { awaited.deliveries.filter { index.ids[$0] == nil } }
 
     // MARK: The operator
 
     /// - Parameter ids: nil for all. Returns the ids that are in a queue.
     func waiting(_ ids: [Int64]?) -> [Int64] {
-        ids.map { $0.filter { deliveries[$0] != nil } } ?? Array(deliveries.keys)
+        ids.map { $0.filter { index[$0] != nil } } ?? Array(index.entries.keys)
     }
 
     /// - Parameter ids: nil for all that wait. Returns those of these deliveries that are not in flight.
     mutating func hasten(_ ids: [Int64]?, now: Timestamp) -> [Int64] {
-        endpoints.indices.flatMap { index in
-            defer { changed(index) }
-            return endpoints[index].queue.hasten(ids, now: now)
+        endpoints.flatMap { endpoint in
+            defer { queueChanged(endpoint) }
+            return self[endpoint].hasten(ids, now: now)
         }
     }
 
     /// Starts no new posts.
     mutating func drain() {
-        isDraining = true
-        for index in endpoints.indices { endpoints[index].queue.drain() }
+        for index in gorushes.indices { gorushes[index].queue.drain() }
+        origins.drain()
     }
 
     /// Whether all posts have ended after ``drain()``.
-    var isDrained: Bool { endpoints.allSatisfy(\.queue.isDrained) }
-
-    /// A queue for another push service.
-    func makeQueue() -> DeliveryQueue {
-        var queue = DeliveryQueue(configuration: origins.configuration.queue)
-        if isDraining { queue.drain() }
-        return queue
-    }
+    var isDrained: Bool { queues.allSatisfy(\.isDrained) }
 
     // MARK: Figures
 
-    var count: Int { deliveries.count }
+    var count: Int { index.entries.count }
     /// The age of the delivery that has waited longest for a gorush, or for an endpoint; nil when none does. Web Push does not count: anybody may
     /// register a push service that does not answer.
     func oldestAge(at now: Timestamp) -> Duration? {
-        deliveries.values.lazy.filter { $0.endpoint <= unroutableIndex }.map(\.since).min().map { max(.zero, now.since($0)) }
+        index.entries.values.lazy.filter { !$0.endpoint.isPushService }.map(\.since).min().map { max(.zero, now.since($0)) }
     }
-    var unroutableCount: Int { endpoints[unroutableIndex].queue.count }
+    var unroutableCount: Int { unroutable.count }
     var awaitingCount: Int { awaited.count }
     /// The number of notifications in unanswered posts.
-    var unansweredCount: Int { endpoints.reduce(0) { $0 + $1.queue.deliveriesInFlight.count(where: { _ in true }) } }
+    var unansweredCount: Int { queues.reduce(0) { $0 + $1.deliveriesInFlight.count(where: { _ in true }) } }
 
     func states(_ rules: [EndpointRule], now: Timestamp) -> [EndpointState] {
-        zip(rules, endpoints).map { rule, endpoint in
+        zip(rules, gorushes).map { rule, gorush in
             EndpointState(
-                name: rule.name, breaker: endpoint.queue.breaker, isOpen: endpoint.queue.breaker.isOpen(at: now),
-                slowness: endpoint.queue.slowness(at: now), unanswered: endpoint.queue.unanswered(at: now),
-                batchLimit: endpoint.queue.batchLimit(at: now), waitingCount: endpoint.queue.count, failure: endpoint.failure,
-                healthFailure: endpoint.healthFailure)
+                name: rule.name, breaker: gorush.queue.breaker, isOpen: gorush.queue.breaker.isOpen(at: now),
+                slowness: gorush.queue.slowness(at: now), unanswered: gorush.queue.unanswered(at: now),
+                batchLimit: gorush.queue.batchLimit(at: now), waitingCount: gorush.queue.count, failure: gorush.failure,
+                healthFailure: gorush.healthFailure)
         }
     }
 }

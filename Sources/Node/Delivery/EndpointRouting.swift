@@ -35,10 +35,23 @@ package struct EndpointRule: Codable, Hashable, Sendable {
 }
 
 /// The endpoint of a delivery.
-enum Destination: Hashable, Sendable {
+enum EndpointID: Hashable, Sendable {
     /// The index in ``EndpointRouting/rules``.
     case gorush(Int)
+    /// A push service of Web Push.
     case webPush(WebPushOrigin)
+    /// No endpoint of this node takes the delivery, or the node does not serve its protocol. It stays until it expires, its device registers for
+    /// something that is served, or another node owns the device.
+    case unroutable
+
+    /// nil for other endpoints.
+    var gorushIndex: Int? {
+        if case .gorush(let index) = self { index } else { nil }
+    }
+
+    var isPushService: Bool {
+        if case .webPush = self { true } else { false }
+    }
 }
 
 /// Routes each notification to the first endpoint whose rule accepts it.
@@ -77,11 +90,11 @@ package struct EndpointRouting: Sendable {
     /// Whether this node posts to Web Push services.
     package var postsWebPush: Bool { !webPushKeys.isEmpty }
 
-    /// - Returns: nil when no endpoint serves this device.
-    func destination(of address: DeviceAddress) -> Destination? {
+    func endpoint(for address: DeviceAddress) -> EndpointID {
         switch address.target {
-        case .gorush(let device): endpoint(for: device.platform, apnTopic: device.apnTopic, service: device.service).map(Destination.gorush)
-        case .webPush(let subscription): postsWebPush ? .webPush(subscription.origin) : nil
+        case .gorush(let device):
+            endpoint(for: device.platform, apnTopic: device.apnTopic, service: device.service).map(EndpointID.gorush) ?? .unroutable
+        case .webPush(let subscription): postsWebPush ? .webPush(subscription.origin) : .unroutable
         }
     }
 

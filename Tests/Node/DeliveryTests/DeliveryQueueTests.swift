@@ -563,7 +563,7 @@ struct DeliveryQueueTests {
     /// The answers of a push service for subscriptions that a stranger has there: 429 with an hour, a refused key, and a failing server.
     @Test("At a push service, errors for a stranger's devices delay no others", arguments: [Duration.seconds(3600), .seconds(60), nil])
     func strangersAtAPushServiceDelayNoOthers(retryAfter: Duration?) throws {
-        var queue = DeliveryQueue(configuration: DeliveryTable.Origins.Configuration.standardQueue)
+        var queue = DeliveryQueue(configuration: OriginQueues.Configuration.standardQueue)
         var now = start
         for id in Int64(1)...5 { queue.add(id, device: id, token: id, expires: late, now: now) }
         var (next, last) = (start + .seconds(30), Int64(5))
@@ -591,7 +591,7 @@ struct DeliveryQueueTests {
 
     @Test("At a push service, errors for three devices that had been accepted open the breaker, for seconds")
     func knownDevicesOfAPushServiceOpenTheBreaker() throws {
-        var queue = DeliveryQueue(configuration: DeliveryTable.Origins.Configuration.standardQueue)
+        var queue = DeliveryQueue(configuration: OriginQueues.Configuration.standardQueue)
         func post(_ ids: ClosedRange<Int64>, _ outcome: DeliveryQueue.Outcome) {
             for id in ids { queue.add(id, device: id % 10, token: id % 10, expires: late, now: start) }
             for batch in batches(queue.actions(now: start)) { _ = queue.finished(batch.id, outcome: outcome, now: start) }

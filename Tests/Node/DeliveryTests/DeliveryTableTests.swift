@@ -1,4 +1,5 @@
 import Core
+import TestSupport
 import Testing
 
 @testable import Delivery
@@ -27,27 +28,32 @@ struct DeliveryTableTests {
     }
 
     private mutating func add(
-        _ id: Int64, as number: Int64? = nil, for row: Int64 = 7, to destination: Destination?, markedAt: Timestamp? = nil, at second: Int64
+        _ id: Int64, as number: Int64? = nil, for row: Int64 = 7, to endpoint: EndpointID, markedAt: Timestamp? = nil, at second: Int64
     ) {
         let device = DeviceID(ProtocolNumber(rawValue: 1), row: row)
         let waiting = WaitingDelivery(
             id: id, delivery: DeliveryID(hashing: [UInt8(number ?? id)]), device: device, expires: time(100), markedAt: markedAt)
-        let arrival = DeliveryTable.Arrival(waiting: waiting, destination: destination, recipient: PushRecipient(device))
+        let arrival = DeliveryTable.Arrival(waiting: waiting, endpoint: endpoint, recipient: PushRecipient(device))
         table.add([arrival], isAwaited: false, clock: time(second), now: time(second))
+        table.checkInvariants()
     }
 
+    /// Of each gorush, and of the deliveries that no endpoint takes.
+    private var queueCounts: [Int] { table.gorushes.map(\.queue.count) + [table.unroutableCount] }
+
     /// The batches that are posted now.
-    private mutating func posts(at second: Int64) -> [(endpoint: Int, batch: DeliveryQueue.Batch)] {
+    private mutating func posts(at second: Int64) -> [(endpoint: EndpointID, batch: DeliveryQueue.Batch)] {
         table.step(now: time(second)).actions.compactMap { if case .post(let batch) = $0.action { ($0.endpoint, batch) } else { nil } }
     }
 
     /// Posts what is due, and ends each post.
     ///
     /// - Returns: the ids of the deliveries.
-    private mutating func post(_ outcome: PostOutcome, by endpoint: Int, at second: Int64) -> [Int64] {
+    private mutating func post(_ outcome: PostOutcome, by endpoint: EndpointID, at second: Int64) -> [Int64] {
         let posts = posts(at: second)
         #expect(posts.allSatisfy { $0.endpoint == endpoint })
         for (_, batch) in posts { _ = table.finished(batch, outcome, by: endpoint, now: time(second)) }
+        table.checkInvariants()
         return posts.flatMap(\.batch.deliveries)
     }
 
@@ -60,7 +66,7 @@ struct DeliveryTableTests {
             Issue.record("nothing is posted")
             return
         }
-        let finished = table.finished(batch, .accepted, by: 0, ended: isDead ? [delivery] : [], now: time(1))
+        let finished = table.finished(batch, .accepted, by: .gorush(0), ended: isDead ? [delivery] : [], now: time(1))
         #expect(finished.accepted.count == 1)
         #expect(finished.completed.map(\.outcomes) == [[delivery: isDead ? .ended : .accepted]])
         #expect(table.count == 0)
@@ -69,11 +75,11 @@ struct DeliveryTableTests {
     /// The service's place is free again after its last delivery.
     @Test("Posts have ended when the last one of a push service is answered after draining")
     func drainedService() throws {
-        var table = DeliveryTable([DeliveryQueue()], webPush: DeliveryTable.Origins.Configuration())
+        var table = DeliveryTable([DeliveryQueue()], webPush: OriginQueues.Configuration())
         let origin = try #require(WebPushOrigin(endpoint: "https://push.example/x"))
         let waiting = WaitingDelivery(id: 1, delivery: delivery, device: DeviceID(ProtocolNumber(rawValue: 1), row: 7), expires: time(100))
         table.add(
-            [DeliveryTable.Arrival(waiting: waiting, destination: .webPush(origin))], isAwaited: false, clock: time(1), now: time(1))
+            [DeliveryTable.Arrival(waiting: waiting, endpoint: .webPush(origin))], isAwaited: false, clock: time(1), now: time(1))
         let posts = table.step(now: time(1)).actions
         guard let place = posts.first?.endpoint, case .post(let batch)? = posts.first?.action else {
             Issue.record("nothing is posted")
@@ -82,16 +88,16 @@ struct DeliveryTableTests {
         table.drain()
         #expect(!table.isDrained && table.unansweredCount == 1)
         _ = table.answered(batch, .accepted, by: place, now: time(2))
-        _ = table.noteAnswer(.accepted, endpointHash: 1, from: nil, after: .seconds(1), at: place, now: time(2))
+        _ = table.origins.noteAnswer(.accepted, of: origin, endpointHash: 1, from: nil, after: .seconds(1), now: time(2))
         _ = table.finished(batch, .accepted, by: place, now: time(2))
         _ = table.step(now: time(2))
-        #expect(table.endpoints[place].origin == nil)
+        #expect(table.origins.services.isEmpty)
         #expect(table.isDrained && table.unansweredCount == 0)
     }
 
     @Test("A delivery without an endpoint fails its request at once, is never posted, and expires")
     mutating func unroutable() {
-        add(1, to: nil, at: 1)
+        add(1, to: .unroutable, at: 1)
         #expect(table.unroutableCount == 1)
         let awaited = AwaitedDeliveries([DeliveryID(hashing: [1])]) { _ in }
         guard case .refused(let completed) = table.await(awaited, deadline: time(3), now: time(1)) else {
@@ -104,7 +110,7 @@ struct DeliveryTableTests {
         #expect(step.next == time(100))
         let last = table.step(now: time(100)).actions
         #expect(last.map(\.action) == [.expire([1])])
-        #expect(last.map(\.endpoint) == [table.unroutableIndex])
+        #expect(last.map(\.endpoint) == [.unroutable])
     }
 
     @Test("Of a backlog, the contents of few deliveries are kept")
@@ -116,7 +122,7 @@ struct DeliveryTableTests {
                 id: id, delivery: DeliveryID(hashing: withUnsafeBytes(of: id, Array.init)),
                 device: DeviceID(ProtocolNumber(rawValue: 1), row: id), expires: time(100))
             let queued = QueuedDelivery(waiting, to: address, TextContent("text"))
-            return DeliveryTable.Arrival(waiting: waiting, queued: queued, destination: .gorush(0))
+            return DeliveryTable.Arrival(waiting: waiting, queued: queued, endpoint: .gorush(0))
         }
         table.add(arrivals, isAwaited: false, clock: time(1), now: time(1))
         let kept = table.takePostable(of: DeliveryQueue.Batch(id: 1, deliveries: ids))
@@ -125,8 +131,8 @@ struct DeliveryTableTests {
 
     @Test("When its device registers for an endpoint, a delivery without one is posted before later ones")
     mutating func registeredAnew() {
-        add(1, to: nil, at: 1)
-        add(2, to: nil, at: 2)
+        add(1, to: .unroutable, at: 1)
+        add(2, to: .unroutable, at: 2)
         add(3, to: .gorush(0), at: 3)
         #expect(table.unroutableCount == 0)
         guard case .post(let batch)? = table.step(now: time(3)).actions.first?.action else {
@@ -148,9 +154,9 @@ struct DeliveryTableTests {
         table = DeliveryTable([DeliveryQueue(), DeliveryQueue()])
         add(1, to: .gorush(0), at: 1)
         add(2, to: .gorush(0), at: 1)
-        #expect(post(Self.pause, by: 0, at: 1) == [1])
+        #expect(post(Self.pause, by: .gorush(0), at: 1) == [1])
         add(3, to: .gorush(1), at: 2)
-        #expect((0..<3).map { post(.accepted, by: 1, at: 2 + $0) } == [[1], [2], [3]])
+        #expect((0..<3).map { post(.accepted, by: .gorush(1), at: 2 + $0) } == [[1], [2], [3]])
         #expect(table.count == 0)
     }
 
@@ -162,8 +168,8 @@ struct DeliveryTableTests {
         add(2, to: .gorush(1), at: 1)
         // Nodes that share the outbox post the oldest delivery of a device only.
         table.forget(2)
-        _ = table.finished(former.batch, Self.pause, by: 0, now: time(2))
-        #expect(post(.accepted, by: 1, at: 2) == [1])
+        _ = table.finished(former.batch, Self.pause, by: .gorush(0), now: time(2))
+        #expect(post(.accepted, by: .gorush(1), at: 2) == [1])
         #expect(table.count == 0)
     }
 
@@ -171,12 +177,12 @@ struct DeliveryTableTests {
     mutating func manyMoved() {
         table = DeliveryTable([DeliveryQueue(), DeliveryQueue()])
         for id in 1...250 { add(Int64(id), to: .gorush(0), at: 1) }
-        #expect(post(Self.pause, by: 0, at: 1) == [1])
+        #expect(post(Self.pause, by: .gorush(0), at: 1) == [1])
         add(251, to: .gorush(1), at: 2)
-        #expect(table.endpoints.map(\.queue.count) == [150, 101, 0])
+        #expect(queueCounts == [150, 101, 0])
         var posted: [Int64] = []
         while posted.count < 251 {
-            let ids = post(.accepted, by: 1, at: 2)
+            let ids = post(.accepted, by: .gorush(1), at: 2)
             guard !ids.isEmpty else { break }
             posted += ids
         }
@@ -187,14 +193,14 @@ struct DeliveryTableTests {
     mutating func movedTwice() {
         table = DeliveryTable([DeliveryQueue(), DeliveryQueue(), DeliveryQueue()])
         for id in 1...250 { add(Int64(id), to: .gorush(0), at: 1) }
-        #expect(post(Self.pause, by: 0, at: 1) == [1])
+        #expect(post(Self.pause, by: .gorush(0), at: 1) == [1])
         add(251, to: .gorush(1), at: 2)
-        #expect(post(Self.pause, by: 1, at: 2) == [1])
+        #expect(post(Self.pause, by: .gorush(1), at: 2) == [1])
         add(252, to: .gorush(2), at: 2)
-        #expect(table.endpoints.map(\.queue.count) == [50, 101, 101, 0])
+        #expect(queueCounts == [50, 101, 101, 0])
         var posted: [Int64] = []
         while posted.count < 252 {
-            let ids = post(.accepted, by: 2, at: 2)
+            let ids = post(.accepted, by: .gorush(2), at: 2)
             guard !ids.isEmpty else { break }
             posted += ids
         }
@@ -212,12 +218,11 @@ struct DeliveryTableTests {
         add(3, to: .webPush(live), at: 1)
         for id in [2, 3] as [Int64] { table.forget(id) }
         _ = table.step(now: time(1))
-        #expect(Set(table.origins.indices.keys) == [dead, live])
+        #expect(Set(table.origins.services.keys) == [dead, live])
         _ = table.finished(former.batch, Self.pause, by: former.endpoint, now: time(2))
-        let place = try #require(table.origins.indices[live])
-        #expect(post(.accepted, by: place, at: 2) == [1])
+        #expect(post(.accepted, by: .webPush(live), at: 2) == [1])
         _ = table.step(now: time(3))
-        #expect(table.origins.indices.isEmpty && table.count == 0)
+        #expect(table.origins.services.isEmpty && table.count == 0)
     }
 
     @Test("A device that can't be read stays at its endpoint")
@@ -226,8 +231,46 @@ struct DeliveryTableTests {
         add(1, to: .gorush(1), at: 1)
         let waiting = WaitingDelivery(
             id: 2, delivery: DeliveryID(hashing: [2]), device: DeviceID(ProtocolNumber(rawValue: 1), row: 7), expires: time(100))
-        table.add([DeliveryTable.Arrival(waiting: waiting, destination: .gorush(0))], isAwaited: false, clock: time(1), now: time(1))
-        #expect(table.endpoints.map(\.queue.count) == [0, 2, 0])
+        table.add([DeliveryTable.Arrival(waiting: waiting, endpoint: .gorush(0))], isAwaited: false, clock: time(1), now: time(1))
+        #expect(queueCounts == [0, 2, 0])
+    }
+
+    @Test("However devices move, the stores of the table agree, and no delivery is in flight twice", arguments: 0..<20 as Range<UInt64>)
+    mutating func randomMoves(seed: UInt64) throws {
+        table = DeliveryTable((0..<2).map { DeliveryQueue(generator: SeededGenerator(seed: seed + $0)) })
+        var generator = SeededGenerator(seed: seed)
+        let services = try ["a", "b"].map { EndpointID.webPush(try #require(WebPushOrigin(endpoint: "https://\($0).example/x"))) }
+        let endpoints: [EndpointID] = [.gorush(0), .gorush(1), .unroutable] + services
+        var inFlight: [(endpoint: EndpointID, batch: DeliveryQueue.Batch)] = []
+        var id: Int64 = 0
+        for second in Int64(1)..<100 {
+            for _ in 0..<Int.random(in: 0...3, using: &generator) {
+                id += 1
+                // Some are later rows of a delivery.
+                let number = id % 100
+                let endpoint = try #require(endpoints.randomElement(using: &generator))
+                add(id, as: number, for: number % 4, to: endpoint, at: second)
+            }
+            if Int.random(in: 0..<8, using: &generator) == 0, let id = table.index.entries.keys.sorted().randomElement(using: &generator) {
+                table.forget(id)
+            }
+            inFlight += posts(at: second)
+            let posted = inFlight.flatMap(\.batch.deliveries)
+            #expect(Set(posted).count == posted.count)
+            if let place = inFlight.indices.randomElement(using: &generator) {
+                let (endpoint, batch) = inFlight.remove(at: place)
+                let outcome: PostOutcome = Bool.random(using: &generator) ? .accepted : .failed(retryAfter: nil)
+                _ = table.finished(batch, outcome, by: endpoint, now: time(second))
+            }
+            table.checkInvariants()
+        }
+        for (endpoint, batch) in inFlight { _ = table.finished(batch, .accepted, by: endpoint, now: time(99)) }
+        for case let (_, .expire(ids)) in table.step(now: time(100)).actions {
+            for id in ids { _ = table.end(id, as: .failed) }
+        }
+        _ = table.step(now: time(100))
+        table.checkInvariants()
+        #expect(id > 100 && table.count == 0 && table.origins.services.isEmpty)
     }
 
     // MARK: Rows of one delivery
@@ -266,7 +309,7 @@ struct DeliveryTableTests {
         add(2, for: 2, to: .gorush(0), at: 40)
         #expect(table.oldestAge(at: time(50)) == .seconds(10))
         // No endpoint takes it.
-        add(3, for: 3, to: nil, at: 20)
+        add(3, for: 3, to: .unroutable, at: 20)
         #expect(table.oldestAge(at: time(50)) == .seconds(30))
     }
 }

@@ -6,7 +6,7 @@ import Testing
 struct IndexedHeapTests {
     @Test func keepsTheOrderOfASortedArray() {
         var generator = SeededGenerator(seed: 1)
-        var heap = IndexedHeap<Int>()
+        var heap = IndexedHeap<Int64, Int>()
         var model: [Int64: Int] = [:]
         for id in Int64(0)..<5000 {
             let key = Int.random(in: 0..<1000, using: &generator)

@@ -58,15 +58,15 @@ struct OriginSimulationTests {
         until: Duration = .seconds(600), known: [Int] = [], address: (Int) -> Int = { $0 },
         host: (Int) -> String = { "push\($0).example" }
     ) throws -> (Result, DeliveryTable) {
-        var configuration = DeliveryTable.Origins.Configuration()
+        var configuration = OriginQueues.Configuration()
         configuration.openLimit = openLimit
         configuration.waitingLimit = waitingLimit
         var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
         let origins = try manners.indices.map { try #require(WebPushOrigin(endpoint: "https://\(host($0))/x")) }
-        table.acceptedBefore(known.map { origins[$0] }, now: start)
+        table.origins.acceptedBefore(known.map { origins[$0] }, now: start)
         let numbers = Dictionary(uniqueKeysWithValues: origins.enumerated().map { ($1, $0) })
         var result = Result()
-        var answers = EventQueue<Timestamp, (sent: Timestamp, place: Int, batch: DeliveryQueue.Batch)>()
+        var answers = EventQueue<Timestamp, (sent: Timestamp, place: EndpointID, batch: DeliveryQueue.Batch)>()
         var hasAccepted = Set<Int>()
         var arrived: [Int64: Timestamp] = [:]
         var owner: [Int64: Int] = [:]
@@ -74,6 +74,7 @@ struct OriginSimulationTests {
         var generator = SeededGenerator(seed: 1)
         var next = 0
         var now = start
+        var stepCount = 0
         while now < start + until {
             while next < arrivals.count, start + arrivals[next].at <= now {
                 let id = Int64(next + 1)
@@ -86,12 +87,12 @@ struct OriginSimulationTests {
                 table.add(
                     [
                         DeliveryTable.Arrival(
-                            waiting: waiting, destination: .webPush(origins[arrivals[next].origin]))
+                            waiting: waiting, endpoint: .webPush(origins[arrivals[next].origin]))
                     ], isAwaited: true, clock: now, now: now)
                 next += 1
             }
             while let due = answers.next, due <= now, let last = answers.pop()?.event {
-                guard case .webPush(let origin) = table.destination(last.place), let number = numbers[origin] else {
+                guard case .webPush(let origin) = last.place, table.origins.services[origin] != nil, let number = numbers[origin] else {
                     Issue.record("an origin with a post in flight was released")
                     continue
                 }
@@ -107,9 +108,9 @@ struct OriginSimulationTests {
                 let outcome = answer.result(id: "", status: nil, reason: nil).outcome
                 _ = table.answered(last.batch, outcome, by: last.place, now: now)
                 // Dead ones were never heard of.
-                _ = table.noteAnswer(
-                    answer, endpointHash: Int(last.batch.deliveries[0]), from: answer == .unanswered ? nil : Self.address(address(number)),
-                    after: now.since(last.sent), at: last.place, now: now)
+                _ = table.origins.noteAnswer(
+                    answer, of: origin, endpointHash: Int(last.batch.deliveries[0]),
+                    from: answer == .unanswered ? nil : Self.address(address(number)), after: now.since(last.sent), now: now)
                 let finished = table.finished(last.batch, outcome, by: last.place, except: [], now: now)
                 for id in last.batch.deliveries where answer == .accepted {
                     result.accepted.append(id)
@@ -124,7 +125,7 @@ struct OriginSimulationTests {
                 switch action {
                 case .post(let batch):
                     #expect(batch.deliveries.count == 1)
-                    guard case .webPush(let origin) = table.destination(place), let number = numbers[origin] else { continue }
+                    guard case .webPush(let origin) = place, let number = numbers[origin] else { continue }
                     #expect(owner[batch.deliveries[0]] == number)
                     _ = table.sent(batch, count: 1, by: place, now: now)
                     result.posts[origin, default: 0] += 1
@@ -152,11 +153,15 @@ struct OriginSimulationTests {
             result.maximumInFlight = max(result.maximumInFlight, inFlight.values.reduce(0, +))
             result.maximumOthersCount = max(result.maximumOthersCount, table.origins.others.openCount)
             result.maximumOpenCount = max(result.maximumOpenCount, table.origins.openCount)
-            result.maximumPlaceCount = max(result.maximumPlaceCount, table.endpoints.count)
+            result.maximumPlaceCount = max(result.maximumPlaceCount, table.gorushes.count + 1 + table.origins.services.count)
+            stepCount += 1
+            // Rarer with time: it looks at every delivery.
+            if stepCount.nonzeroBitCount == 1 { table.checkInvariants() }
             let times = [answers.next, step.next, next < arrivals.count ? start + arrivals[next].at : nil].compactMap(\.self)
             guard let soonest = times.min() else { break }
             now = max(now + .milliseconds(1), soonest)
         }
+        table.checkInvariants()
         return (result, table)
     }
 
@@ -187,7 +192,7 @@ struct OriginSimulationTests {
             #expect(mixed.posts[try Self.origin(index), default: 0] <= arrivals.count { $0.origin == index })
         }
         // Only services with deliveries left have places.
-        #expect(table.origins.indices.count <= 2000 / 3 + 1)
+        #expect(table.origins.services.count <= 2000 / 3 + 1)
     }
 
     @Test("With fewer places than services, every honest one has its turn")
@@ -245,8 +250,8 @@ struct OriginSimulationTests {
         // From then on it does not wait.
         #expect(unknown.count { $0 > .seconds(1) } <= 75)
         #expect(result.maximumOthersCount == 200)
-        #expect(table.longestWait(of: .others, at: Self.start + .seconds(120)) > .seconds(3))
-        #expect(table.longestWait(of: .responsive, at: Self.start + .seconds(120)) == .zero)
+        #expect(table.origins.longestWait(of: .others, at: Self.start + .seconds(120)) > .seconds(3))
+        #expect(table.origins.longestWait(of: .responsive, at: Self.start + .seconds(120)) == .zero)
     }
 
     /// An arrival for a device of its own.
@@ -254,7 +259,7 @@ struct OriginSimulationTests {
         let waiting = WaitingDelivery(
             id: id, delivery: DeliveryID(hashing: [UInt8(id)]), device: DeviceID(ProtocolNumber(rawValue: 1), row: id),
             expires: start + .seconds(600))
-        return DeliveryTable.Arrival(waiting: waiting, destination: .webPush(try Self.origin(origin)))
+        return DeliveryTable.Arrival(waiting: waiting, endpoint: .webPush(try Self.origin(origin)))
     }
 
     @Test("A notification that finds no connection to a crowded address is posted later, and its service has not failed")
@@ -262,7 +267,7 @@ struct OriginSimulationTests {
         var table = DeliveryTable([DeliveryQueue()])
         var now = Self.start
         table.add([try Self.arrival(1, at: 0)], isAwaited: true, clock: now, now: now)
-        func posts() -> [(place: Int, batch: DeliveryQueue.Batch)] {
+        func posts() -> [(place: EndpointID, batch: DeliveryQueue.Batch)] {
             table.step(now: now).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
         }
         let answer = WebPushAnswer.addressBusy
@@ -271,7 +276,7 @@ struct OriginSimulationTests {
             let (place, batch) = try #require(posts().first)
             _ = table.sent(batch, count: 1, by: place, now: now)
             table.postpone([1: now + .seconds(5)], of: batch, at: place)
-            _ = table.noteAnswer(answer, endpointHash: 1, from: nil, after: .zero, at: place, now: now)
+            _ = table.origins.noteAnswer(answer, of: try Self.origin(0), endpointHash: 1, from: nil, after: .zero, now: now)
             _ = table.answered(batch, outcome, by: place, now: now)
             let finished = table.finished(batch, outcome, by: place, now: now)
             #expect(finished.breakerChange == nil && finished.refused.isEmpty && finished.completed.isEmpty)
@@ -279,14 +284,14 @@ struct OriginSimulationTests {
             #expect(posts().isEmpty)
             now = now + .milliseconds(1)
         }
-        #expect(table.webPushFigures(now: now).unavailableCount == 0)
+        #expect(table.origins.figures(now: now).unavailableCount == 0)
     }
 
     @Test("A notification that a push service did not accept is tried again, also if the table took a step before its post ended")
     func stepBeforeTheEnd() throws {
         var table = DeliveryTable([DeliveryQueue()])
         let now = Self.start
-        func posts(at time: Timestamp) -> [(place: Int, batch: DeliveryQueue.Batch)] {
+        func posts(at time: Timestamp) -> [(place: EndpointID, batch: DeliveryQueue.Batch)] {
             table.step(now: time).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
         }
         table.add([try Self.arrival(1, at: 0)], isAwaited: false, clock: now, now: now)
@@ -306,20 +311,20 @@ struct OriginSimulationTests {
 
     @Test("A service whose notifications are all in flight takes no turn of its address")
     func turnsForWaiting() throws {
-        var configuration = DeliveryTable.Origins.Configuration()
+        var configuration = OriginQueues.Configuration()
         configuration.standing.rate = 1
         configuration.standing.burst = 2
         var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
         let now = Self.start
-        func posts(at time: Timestamp) -> [(place: Int, batch: DeliveryQueue.Batch)] {
+        func posts(at time: Timestamp) -> [(place: EndpointID, batch: DeliveryQueue.Batch)] {
             table.step(now: time).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
         }
         // Both services use up the allowance of their address, and have some of their own left.
-        var first: [(place: Int, batch: DeliveryQueue.Batch)] = []
+        var first: [(place: EndpointID, batch: DeliveryQueue.Batch)] = []
         for number in 0..<2 {
             table.add([try Self.arrival(Int64(number + 1), at: number)], isAwaited: false, clock: now, now: now)
-            let place = table.index(of: .webPush(try Self.origin(number)), now: now)
-            _ = table.noteAnswer(.accepted, endpointHash: 1, from: Self.address(0), after: .zero, at: place, now: now)
+            _ = table.origins.noteAnswer(
+                .accepted, of: try Self.origin(number), endpointHash: 1, from: Self.address(0), after: .zero, now: now)
             first += posts(at: now)
         }
         #expect(first.map(\.batch.deliveries) == [[1], [2]])
@@ -363,14 +368,14 @@ struct OriginSimulationTests {
 
     @Test("A service that leaves the line for a place takes none")
     func leftLine() throws {
-        var configuration = DeliveryTable.Origins.Configuration()
+        var configuration = OriginQueues.Configuration()
         configuration.openLimit = 1
         var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
         let now = Self.start
         func add(_ id: Int64) throws {
             table.add([try Self.arrival(id, at: Int(id))], isAwaited: false, clock: now, now: now)
         }
-        func posts() -> [(place: Int, batch: DeliveryQueue.Batch)] {
+        func posts() -> [(place: EndpointID, batch: DeliveryQueue.Batch)] {
             table.step(now: now).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
         }
         try add(1)
@@ -378,7 +383,7 @@ struct OriginSimulationTests {
         _ = table.sent(first.batch, count: 1, by: first.place, now: now)
         try add(2)
         #expect(posts().isEmpty)
-        let figures = table.webPushFigures(now: now)
+        let figures = table.origins.figures(now: now)
         #expect(figures.postingCount == 1 && figures.otherCount == 1 && figures.unavailableCount == 0)
         // Given up while it waits for the place of the first.
         _ = table.end(2, as: .failed)
@@ -392,7 +397,7 @@ struct OriginSimulationTests {
 
     @Test("A delivery expires at its time, although its service never has a place")
     func expiry() throws {
-        var configuration = DeliveryTable.Origins.Configuration()
+        var configuration = OriginQueues.Configuration()
         configuration.openLimit = 0
         var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
         let end = Self.start + .seconds(600)
@@ -408,7 +413,7 @@ struct OriginSimulationTests {
         let arrivals = (0..<500).map { (at: Duration.seconds($0), origin: $0) }
         let (result, table) = try Self.run(Array(repeating: .honest, count: 500), arrivals: arrivals)
         #expect(result.accepted.count == 500)
-        #expect(table.origins.indices.isEmpty && table.origins.waitingCount == 0 && table.origins.openCount == 0)
+        #expect(table.origins.services.isEmpty && table.origins.waitingCount == 0 && table.origins.openCount == 0)
         #expect(result.maximumPlaceCount <= 4)
     }
 
@@ -418,7 +423,7 @@ struct OriginSimulationTests {
         let (result, table) = try Self.run([.refusing], arrivals: arrivals, until: .seconds(300))
         #expect((50...57).contains(result.refused))
         #expect(result.posts.values.reduce(0, +) == result.refused)
-        #expect(table.webPushFigures(now: Self.start + .seconds(300)).unavailableCount == 1)
+        #expect(table.origins.figures(now: Self.start + .seconds(300)).unavailableCount == 1)
     }
 
     @Test("The 50th refused subscription pauses a service, unless it accepted one lately")
@@ -520,7 +525,7 @@ struct OriginSimulationTests {
 
     @Test("Beyond the limit of the outbox, the longest queue loses deliveries")
     func eviction() throws {
-        var configuration = DeliveryTable.Origins.Configuration()
+        var configuration = OriginQueues.Configuration()
         configuration.waitingLimit = 100
         var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
         let (long, short) = (try Self.origin(0), try Self.origin(1))
@@ -529,7 +534,7 @@ struct OriginSimulationTests {
             let waiting = WaitingDelivery(
                 id: id, delivery: DeliveryID(hashing: withUnsafeBytes(of: id, Array.init)), device: device,
                 expires: Self.start + .seconds(600 + id))
-            return DeliveryTable.Arrival(waiting: waiting, destination: .webPush(origin))
+            return DeliveryTable.Arrival(waiting: waiting, endpoint: .webPush(origin))
         }
         table.add((1...90).map { arrival($0, long) }, isAwaited: false, clock: Self.start, now: Self.start)
         table.add((91...120).map { arrival($0, short) }, isAwaited: false, clock: Self.start, now: Self.start)

@@ -299,6 +299,6 @@ package final class Feedback: Sendable {
 
 /// A post to one of the endpoints.
 struct PostID: Hashable {
-    let endpoint: Int
+    let endpoint: EndpointID
     let batch: UInt64
 }

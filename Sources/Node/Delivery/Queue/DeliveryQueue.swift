@@ -91,13 +91,13 @@ package struct DeliveryQueue: Sendable {
     var deliveries: [Int64: Delivery] = [:]
     var lines: [DeviceID: Line] = [:]
     /// Keyed by turn.
-    var fresh = IndexedHeap<UInt64>()
+    var fresh = IndexedHeap<Int64, UInt64>()
     /// The last turn that was given.
     var lastTurn: UInt64 = 0
     /// The latest time of a call.
     var latest = Timestamp(rawValue: .min)
     /// Keyed by due time.
-    var backlog = IndexedHeap<Timestamp>()
+    var backlog = IndexedHeap<Int64, Timestamp>()
     var halves: [Half] = []
     /// All deliveries neither in flight nor in a half, by expiry, and those that are evicted next.
     var expiring = EvictionOrder()

@@ -28,7 +28,7 @@ struct EvictionOrder: Sendable {
         var count = 0
         var longest = LongestRecipients()
         /// The deliveries that may be evicted, and may expire: those neither in flight nor in a half.
-        var waiting = IndexedHeap<Timestamp>()
+        var waiting = IndexedHeap<Int64, Timestamp>()
     }
 
     private var recipients: [PushRecipient: Recipients] = [:]

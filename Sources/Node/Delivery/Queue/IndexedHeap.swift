@@ -1,22 +1,22 @@
 /// A priority queue of unique ids, smallest key first. Inserting and removing an id takes logarithmic time.
-package struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
+package struct IndexedHeap<ID: Hashable & Sendable, Key: Comparable & Sendable>: Sendable {
     private struct Entry {
         let key: Key
-        let id: Int64
+        let id: ID
     }
 
     /// A binary heap: the children of `i` are at `2i + 1` and `2i + 2`, and have no smaller keys.
     private var entries: [Entry] = []
-    private var places: [Int64: Int] = [:]
+    private var places: [ID: Int] = [:]
 
     package init() {}
 
     var count: Int { entries.count }
     var isEmpty: Bool { entries.isEmpty }
-    var first: (key: Key, id: Int64)? { entries.first.map { ($0.key, $0.id) } }
+    var first: (key: Key, id: ID)? { entries.first.map { ($0.key, $0.id) } }
 
     /// - Precondition: the heap does not contain the id.
-    package mutating func insert(_ id: Int64, key: Key) {
+    package mutating func insert(_ id: ID, key: Key) {
         precondition(places[id] == nil)
         entries.append(Entry(key: key, id: id))
         places[id] = entries.count - 1
@@ -25,7 +25,7 @@ package struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
 
     /// Removes an id. Returns whether the heap contained it.
     @discardableResult
-    package mutating func remove(_ id: Int64) -> Bool {
+    package mutating func remove(_ id: ID) -> Bool {
         guard let place = places.removeValue(forKey: id) else { return false }
         let last = entries.removeLast()
         guard place < entries.count else { return true }
@@ -35,7 +35,7 @@ package struct IndexedHeap<Key: Comparable & Sendable>: Sendable {
         return true
     }
 
-    package mutating func popFirst() -> Int64? {
+    package mutating func popFirst() -> ID? {
         guard let first else { return nil }
         remove(first.id)
         return first.id

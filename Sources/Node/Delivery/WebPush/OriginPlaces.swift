@@ -17,7 +17,7 @@ struct OriginPlaces {
     private struct Domain {
         var openCount = 0
         /// The waiting services, by ``lastNumber``.
-        var line = IndexedHeap<UInt64>()
+        var line = IndexedHeap<WebPushOrigin, UInt64>()
         /// Whether it is in ``turns``.
         var hasTurn = false
     }
@@ -31,7 +31,7 @@ struct OriginPlaces {
     private var turns: Deque<String> = []
     private var lastNumber: UInt64 = 0
     /// The waiting services of all domains, by the time since when they wait.
-    private var waiting = IndexedHeap<Timestamp>()
+    private var waiting = IndexedHeap<WebPushOrigin, Timestamp>()
 
     /// - Parameter count: the places of both parts. A fifth is for services that have not answered, or not in time.
     init(_ part: Part, of count: Int) {
@@ -58,23 +58,23 @@ struct OriginPlaces {
         update(domain)
     }
 
-    /// Adds a service to the line, by its index in ``DeliveryTable/endpoints``.
-    mutating func join(_ service: Int, of domain: String, at now: Timestamp) {
+    /// Adds a service to the line.
+    mutating func join(_ service: WebPushOrigin, of domain: String, at now: Timestamp) {
         lastNumber += 1
-        domains[domain, default: Domain()].line.insert(Int64(service), key: lastNumber)
-        waiting.insert(Int64(service), key: now)
+        domains[domain, default: Domain()].line.insert(service, key: lastNumber)
+        waiting.insert(service, key: now)
         update(domain)
     }
 
     /// Removes a service from the line.
-    mutating func leave(_ service: Int, of domain: String) {
-        domains[domain]?.line.remove(Int64(service))
-        waiting.remove(Int64(service))
+    mutating func leave(_ service: WebPushOrigin, of domain: String) {
+        domains[domain]?.line.remove(service)
+        waiting.remove(service)
         update(domain)
     }
 
     /// Opens the service whose turn it is, if a place is free. Call it until it returns nil after each ``close(_:)``.
-    mutating func next() -> Int? {
+    mutating func next() -> WebPushOrigin? {
         while openCount < limit, let name = turns.popFirst() {
             domains[name]?.hasTurn = false
             guard (domains[name]?.openCount ?? 0) < domainLimit, let service = domains[name]?.line.popFirst() else {
@@ -84,7 +84,7 @@ struct OriginPlaces {
             waiting.remove(service)
             open(name)
             update(name)
-            return Int(service)
+            return service
         }
         return nil
     }

@@ -9,43 +9,29 @@ struct OriginRoom {
     private struct Server {
         var count = 0
         /// By the length of their queues, longest first.
-        var queues = IndexedHeap<Int>()
+        var queues = IndexedHeap<WebPushOrigin, Int>()
     }
 
-    private var servers: [Int64: Server] = [:]
-    private var numbers: [IPAddress?: Int64] = [:]
+    /// Those with deliveries, by address; nil for the services whose address is unknown.
+    private var servers: [IPAddress?: Server] = [:]
     /// Servers by their number of deliveries, largest first.
-    private var largest = IndexedHeap<Int>()
-    private var lastNumber: Int64 = 0
+    private var largest = IndexedHeap<IPAddress?, Int>()
 
-    /// The service that loses a delivery, by its index in ``DeliveryTable/endpoints``.
-    var loser: Int? {
-        largest.first.flatMap { servers[$0.id]?.queues.first }.map { Int($0.id) }
-    }
+    /// The service that loses a delivery.
+    var loser: WebPushOrigin? { largest.first.flatMap { servers[$0.id]?.queues.first?.id } }
 
     var serverCount: Int { servers.count }
 
     /// Records the number of deliveries of a service that may be evicted.
-    mutating func changed(_ service: Int, at address: IPAddress?, from former: Int, to count: Int) {
+    mutating func changed(_ service: WebPushOrigin, at address: IPAddress?, from former: Int, to count: Int) {
         guard count != former else { return }
-        let number = numbers[address] ?? add(address)
-        guard var server = servers.removeValue(forKey: number) else { return }
+        var server = servers.removeValue(forKey: address) ?? Server()
         server.count += count - former
-        server.queues.remove(Int64(service))
-        if count > 0 { server.queues.insert(Int64(service), key: -count) }
-        largest.remove(number)
-        guard server.count > 0 else {
-            numbers[address] = nil
-            return
-        }
-        largest.insert(number, key: -server.count)
-        servers[number] = server
-    }
-
-    private mutating func add(_ address: IPAddress?) -> Int64 {
-        lastNumber += 1
-        numbers[address] = lastNumber
-        servers[lastNumber] = Server()
-        return lastNumber
+        server.queues.remove(service)
+        if count > 0 { server.queues.insert(service, key: -count) }
+        largest.remove(address)
+        guard server.count > 0 else { return }
+        largest.insert(address, key: -server.count)
+        servers[address] = server
     }
 }

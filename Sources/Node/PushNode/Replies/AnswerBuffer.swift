@@ -13,7 +13,7 @@ struct AnswerBuffer: Sendable {
     private let capacity: Int
     private let byteCapacity: Int
     private var items: [Int64: Publisher.Item] = [:]
-    private var sizes = IndexedHeap<Size>()
+    private var sizes = IndexedHeap<Int64, Size>()
     private var held: TimerWheel<Int64>
     /// Ids of ready answers. Evicted ones may remain here, at most about as many as there are answers.
     private(set) var ready: Deque<Int64> = []

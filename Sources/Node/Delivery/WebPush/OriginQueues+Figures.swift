@@ -1,29 +1,29 @@
 import Core
 
 /// The figures of push services with deliveries, and how long they wait for places.
-extension DeliveryTable {
+extension OriginQueues {
     /// How long the service of a part has waited that waits longest for a place.
     func longestWait(of part: OriginPlaces.Part, at now: Timestamp) -> Duration {
-        origins[part].waitingSince.map { max(.zero, now.since($0)) } ?? .zero
+        self[part].waitingSince.map { max(.zero, now.since($0)) } ?? .zero
     }
 
     /// Whether services began to wait for places for long, or no longer wait, since the last call; nil for no change.
     mutating func longWaitChange(now: Timestamp) -> Bool? {
         let longest = max(longestWait(of: .responsive, at: now), longestWait(of: .others, at: now))
-        let isLong = longest > (origins.isWaitLong ? .zero : origins.configuration.longWait)
-        guard isLong != origins.isWaitLong else { return nil }
-        origins.isWaitLong = isLong
+        let isLong = longest > (isWaitLong ? .zero : configuration.longWait)
+        guard isLong != isWaitLong else { return nil }
+        isWaitLong = isLong
         return isLong
     }
 
-    func webPushFigures(now: Timestamp) -> WebPushFigures {
-        var figures = WebPushFigures(waitingCount: origins.waitingCount)
+    func figures(now: Timestamp) -> WebPushFigures {
+        var figures = WebPushFigures(waitingCount: waitingCount)
         figures.responsiveWait = longestWait(of: .responsive, at: now)
         figures.othersWait = longestWait(of: .others, at: now)
-        for index in origins.indices.values {
-            if endpoints[index].isUnavailable(at: now) {
+        for service in services.values {
+            if service.isUnavailable(at: now) {
                 figures.unavailableCount += 1
-            } else if endpoints[index].origin?.open != nil {
+            } else if service.open != nil {
                 figures.postingCount += 1
             } else {
                 figures.otherCount += 1
