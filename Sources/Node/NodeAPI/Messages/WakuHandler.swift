@@ -107,6 +107,13 @@ public protocol WakuHandler: Sendable {
 
     /// The changes of a registration or request, as a pure function of the rows that it reads.
     func change(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Outcome>
+    /// The notifications that a command put into the outbox.
+    func queued(by outcome: Outcome) -> [QueuedDelivery]
+    /// Called when the changes of a registration or request are durable, or have failed.
+    func finish(_ message: Decoded<Command>, _ result: Result<Outcome, StoreError>)
+
+    // Only for protocols with requests that are committed in parts.
+
     /// Whether this is a request that is too large to be committed at once.
     func isLarge(_ message: Decoded<Command>) -> Bool
     /// The payer of the next turn of a request that is committed in parts, and the largest number of devices in this part; nil for other messages. A
@@ -121,10 +128,8 @@ public protocol WakuHandler: Sendable {
     func change(_ message: Decoded<Command>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>?
     /// Called when a part of such a request is durable, and its notifications are queued.
     func committed(_ message: Decoded<Command>, part outcome: Outcome)
-    /// The notifications that a command put into the outbox.
-    func queued(by outcome: Outcome) -> [QueuedDelivery]
-    /// Called when the changes of a registration or request are durable, or have failed.
-    func finish(_ message: Decoded<Command>, _ result: Result<Outcome, StoreError>)
+
+    // Only for protocols with queries.
 
     /// The reply to a query; nil for none.
     func answer(_ message: Decoded<Command>, at now: Timestamp) -> StoreCommand<Reply?>
