@@ -69,7 +69,7 @@ package enum NodeRows {
             .subscribe(account.subscription(SessionDevice(), at: .now + 3600)),
             .unsubscribe(account.unsubscription(gone)),
         ]
-        for request in requests { try await store.commit(subscriptions.apply([request], rules, at: .now) { nil }) }
+        for request in requests { try await store.commit(subscriptions.apply([request], rules, at: .now) { _ in nil }) }
         try await store.commit(
             .change([Subscriptions.noteSeen(DeliveryID(messageID: [3], key: TestClient(of: PrivateKey.generate().publicKey).key), at: now)])
         )

@@ -60,7 +60,7 @@ extension StoreContract {
                     let device = SessionDevice(.webPush, token: String(decoding: subscription.json, as: UTF8.self))
                     let rules = SubscriptionRules(availableServices: [.webPush], maximumDevicesPerAccount: 100)
                     let form = account.subscription(device, at: time)
-                    let applied = try await store.commit(subscriptions.apply([.subscribe(form)], rules, at: time) { nil })
+                    let applied = try await store.commit(subscriptions.apply([.subscribe(form)], rules, at: time) { _ in nil })
                     #expect(applied.answers.count == 1)
                 }
                 let (one, other) = (try subscription(first), try subscription(nil))

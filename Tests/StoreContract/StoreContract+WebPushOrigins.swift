@@ -79,7 +79,7 @@ extension StoreContract {
                     SessionDevice(.webPush, token: String(decoding: try subscription(endpoint).json, as: UTF8.self))
                 }
                 func apply(_ requests: SessionRequest...) async throws -> AppliedRequests {
-                    try await store.commit(subscriptions.apply(requests, rules, at: .now) { nil })
+                    try await store.commit(subscriptions.apply(requests, rules, at: .now) { _ in nil })
                 }
                 func subscribing(_ device: SessionDevice, at time: Int64 = .now) -> SessionRequest {
                     .subscribe(account.subscription(device, at: time))
@@ -109,7 +109,7 @@ extension StoreContract {
                     return .subscribe(account.subscription(device, at: time))
                 }
                 func apply(_ requests: [SessionRequest], at time: Int64) async throws -> [RequestAnswer] {
-                    try await store.commit(subscriptions.apply(requests, rules, at: time) { nil }).answers
+                    try await store.commit(subscriptions.apply(requests, rules, at: time) { _ in nil }).answers
                 }
                 let (a, b) = ("https://push.example/a", "https://push.example/b")
                 let start = Int64.now

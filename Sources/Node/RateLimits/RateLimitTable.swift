@@ -99,6 +99,9 @@ public struct RateLimitTable: Sendable {
     private var answerCredit = AnswerCredit()
     /// Limits that several nodes count together, keyed by ``LimitUsageExchange/name``. These limits are not in ``rates`` and ``totals``.
     private var shared: [Refusal: RateLimiter<[UInt8]>] = [:]
+    /// The latest charges for commands of the store, with the number of new devices that each counts. About 40 bytes per entry; at most twice as many
+    /// entries are kept.
+    var charged = GenerationalCache<ChargeID, Int>(capacity: 20_000)
     /// Of the latest messages: see ``isRepetition(of:)``.
     private var contents = GenerationalCache<SignedContent, Void>(capacity: 50_000)
     private let name: @Sendable (Refusal, [UInt8]) -> [UInt8]
@@ -227,13 +230,15 @@ public struct RateLimitTable: Sendable {
     ///   - installations: number of registered installations of the key.
     ///   - devices: number of devices that it registers.
     ///   - exhausted: the limit that leaves no room for it, if any.
+    ///   - isCharged: whether the rate was charged by a former decision.
     ///   - charge: the device token of the registration.
     package mutating func newRegistration(
-        installations: Int, devices: Int = 1, exhausted: Refusal? = nil, by charge: Charge = .unattributed, at now: Timestamp
+        installations: Int, devices: Int = 1, exhausted: Refusal? = nil, isCharged: Bool = false, by charge: Charge = .unattributed,
+        at now: Timestamp
     ) -> Refusal? {
         if let limit = limits.installationsByKey, installations >= limit { return .installationsByKey }
         if let exhausted { return exhausted }
-        return take(.newRegistrations, by: charge, cost: devices, at: now)
+        return isCharged ? nil : take(.newRegistrations, by: charge, cost: devices, at: now)
     }
 
     // MARK: Several nodes

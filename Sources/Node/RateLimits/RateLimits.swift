@@ -65,7 +65,9 @@ package final class RateLimits: Sendable {
         let shared = exchange == nil ? [] : whole.limits.tooLowToDivide
         admission.withLock { admission in
             guard admission.limits != limits || admission.sharedLimits != shared else { return }
-            admission = exchange.map { RateLimitTable(limits, sharing: shared, by: $0.name, after: admission) } ?? RateLimitTable(limits)
+            var table = exchange.map { RateLimitTable(limits, sharing: shared, by: $0.name, after: admission) } ?? RateLimitTable(limits)
+            table.charged = admission.charged
+            admission = table
         }
         isOpen.store(limits == .none, ordering: .releasing)
     }
@@ -77,15 +79,21 @@ package final class RateLimits: Sendable {
     ///
     /// - Parameters:
     ///   - isRetry: whether the message is a retry, which may have been counted before by this or another node: shared limits do not refuse it.
+    ///   - id: of a command of the store: once it was admitted, limits do not refuse it, and nothing is counted.
     package func refuses(
-        isRetry: Bool = false, for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?
+        isRetry: Bool = false, once id: ChargeID? = nil, for charge: Charge = .unattributed,
+        _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?
     ) -> Bool {
         guard !isUnlimited else { return false }
-        let (refusal, taken) = admission.withLock { admission in
+        let answer = admission.withLock { admission -> (refusal: RateLimitTable.Refusal?, taken: [SharedLimitUsage])? in
+            if let id, admission.charged.contains(id) { return nil }
             admission.isRetry = isRetry
             defer { admission.isRetry = false }
-            return (ask(&admission), admission.drainUsage())
+            let refusal = ask(&admission)
+            if let id, refusal == nil { admission.charged.set(0, of: id) }
+            return (refusal, admission.drainUsage())
         }
+        guard let (refusal, taken) = answer else { return false }
         if !taken.isEmpty { exchange.withLock(\.self)?.publish(taken) }
         log.withLock { log in
             log.worked(for: charge)
@@ -145,17 +153,42 @@ package final class RateLimits: Sendable {
         registrationCount.subtract(count, ordering: .relaxed)
     }
 
-    /// Whether limits refuse devices that are not registered now. If not, they are counted.
+    /// Whether a new device finds room only if another one is removed, without the count of a former decision on the same command.
+    package func isFull(for id: ChargeID) -> Bool {
+        uncount(id)
+        return isFull
+    }
+
+    /// Takes back the count of new devices: their command is decided again, or refused for another reason. The rate stays charged.
+    ///
+    /// - Returns: whether the rate was charged.
+    @discardableResult
+    package func uncount(_ id: ChargeID) -> Bool {
+        guard !isUnlimited else { return false }
+        let count = admission.withLock { admission -> Int? in
+            guard let count = admission.charged.value(of: id) else { return nil }
+            if count != 0 { admission.charged.set(0, of: id) }
+            return count
+        }
+        registrationCount.subtract(count ?? 0, ordering: .relaxed)
+        return count != nil
+    }
+
+    /// Whether limits refuse devices that are not registered now. If not, they are counted. The rate is charged once for each id.
     ///
     /// - Parameters:
     ///   - installations: number of registered installations of the key; 0 if it is not limited.
     ///   - displaced: number of devices that are removed to make room.
     package func refusesNew(
-        devices: Int = 1, installations: Int = 0, displaced: Int = 0, by charge: Charge = .unattributed, at now: Timestamp
+        _ id: ChargeID, devices: Int = 1, installations: Int = 0, displaced: Int = 0, by charge: Charge = .unattributed, at now: Timestamp
     ) -> Bool {
+        let isCharged = uncount(id)
         let exhausted = displaced < devices ? exhausted(devices: devices - displaced) : nil
         let isRefused = refuses(for: charge) {
-            $0.newRegistration(installations: installations, devices: devices, exhausted: exhausted, by: charge, at: now)
+            let refusal = $0.newRegistration(
+                installations: installations, devices: devices, exhausted: exhausted, isCharged: isCharged, by: charge, at: now)
+            if refusal == nil { $0.charged.set(devices - displaced, of: id) }
+            return refusal
         }
         if !isRefused { registrationCount.add(devices - displaced, ordering: .relaxed) }
         return isRefused

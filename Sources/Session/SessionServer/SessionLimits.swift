@@ -43,17 +43,24 @@ package final class SessionLimits: ProtocolRateLimits {
 
     /// Counts a new subscription if limits allow it.
     ///
+    /// - Parameter subscription: bytes that differ between the subscriptions that are made at this time.
     /// - Returns: The error if limits refuse it; nil otherwise.
-    func admitsNew(from network: SenderNetwork, at now: Timestamp) -> RequestError? {
-        limiter.refusesNew(by: charge(of: network), at: now) ? .limited : nil
+    func admitsNew(_ subscription: [UInt8], from network: SenderNetwork, at now: Timestamp) -> RequestError? {
+        limiter.refusesNew(ChargeID(subscription, at: now), by: charge(of: network), at: now) ? .limited : nil
     }
 
+    /// Counts a notification if limits allow it: once, although several storage servers report its message.
+    ///
     /// - Parameter account: its account, which pays: a storage server may report any number of messages for accounts of its own.
-    func admitsNotification(for row: Int64, of account: AccountID, at now: Timestamp) -> Bool {
+    func admits(_ delivery: DeliveryID, ofRow row: Int64, of account: AccountID, at now: Timestamp) -> Bool {
         guard !limiter.isUnlimited else { return true }
         let name = withUnsafeBytes(of: row, Array.init)
         let owner = Charge(hasher.payer(.owner, account.bytes), .stranger)
-        return !limiter.refuses(for: owner) { $0.notification(for: name, by: owner, at: now) }
+        return !limiter.refuses(once: ChargeID(delivery), for: owner) { $0.notification(for: name, by: owner, at: now) }
+    }
+
+    func admits(_ notification: PreparedMessage.Notification, at now: Timestamp) -> Bool {
+        admits(notification.delivery, ofRow: notification.row, of: notification.account, at: now)
     }
 
     /// Updates the number of subscriptions after requests: new ones were counted when they were admitted.

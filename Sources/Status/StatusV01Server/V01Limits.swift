@@ -53,7 +53,8 @@ package final class V01Limits: ProtocolRateLimits {
         if let limit = limits.installationsByKey, devices > limit { return refuses { _ in .installationsByKey } }
         let added = max(0, devices - (stored ?? 0))
         guard stored == nil || added > 0 else { return false }
-        return limiter.refusesNew(devices: added, by: charge(of: claim.keyHash, at: now), at: now)
+        let id = ChargeID(claim.keyHash.bytes + claim.requestID, at: now)
+        return limiter.refusesNew(id, devices: added, by: charge(of: claim.keyHash, at: now), at: now)
     }
 
     /// Whether limits refuse an answer with the stored record, which counts as an answer to a query about the account.

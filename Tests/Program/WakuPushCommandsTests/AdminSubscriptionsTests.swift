@@ -32,7 +32,7 @@ struct AdminSubscriptionsTests {
             .subscribe(other.subscription(devices[1])), .unsubscribe(other.unsubscription(devices[1])),
         ]
         let rules = SubscriptionRules(availableServices: Set(PushService.allCases))
-        try await store.commit(Subscriptions(store.sealer).apply(requests, rules, at: .now) { nil })
+        try await store.commit(Subscriptions(store.sealer).apply(requests, rules, at: .now) { _ in nil })
         try store.close()
     }
 
@@ -140,7 +140,7 @@ struct AdminSubscriptionsTests {
         let store = try NodeAssembly.existingStore(in: data, of: server.key)
         let request = SessionRequest.unsubscribe(account.unsubscription(devices[0]))
         let rules = SubscriptionRules(availableServices: Set(PushService.allCases))
-        try await store.commit(Subscriptions(store.sealer).apply([request], rules, at: .now) { nil })
+        try await store.commit(Subscriptions(store.sealer).apply([request], rules, at: .now) { _ in nil })
         try store.close()
         #expect(try await admin("registrations", "export", own).status == 0)
         let again = try await admin("registrations", "import", own, "--json").json([String: Int].self)

@@ -68,8 +68,8 @@ import Core
             var senders = [attacker, attacker]
             let other = network(of: "198.51.\(tick / 100 % 200).1")
             if tick > 30_000, tick % 100 == 0 { senders.append(other) }
-            for sender in senders.shuffled(using: &generator) {
-                let isAdmitted = limits.admitsNew(from: sender, at: now) == nil
+            for (number, sender) in senders.shuffled(using: &generator).enumerated() {
+                let isAdmitted = limits.admitsNew([UInt8(number)], from: sender, at: now) == nil
                 guard sender == other else { continue }
                 asked += 1
                 if isAdmitted { admitted += 1 }

@@ -18,15 +18,18 @@ import WakuCrypto
         let own = try (0..<accountCount).map { _ in try #require(AccountID([5] + randomBytes(32))) }
         let others = try (0..<50).map { _ in try #require(AccountID([5] + randomBytes(32))) }
         var (asked, served, attack) = (0, 0, 0)
+        func delivery(_ tick: Int, _ device: Int) -> DeliveryID {
+            DeliveryID(hashing: withUnsafeBytes(of: tick * 100 + device, Array.init))
+        }
         for tick in 0..<275 * 10 {
             let now = Self.start + .milliseconds(tick * 1_000 / 275)
             for device in 0..<99 {
                 let row = Int64(1_000 + tick % accountCount * 100 + device)
-                if limits.admitsNotification(for: row, of: own[tick % accountCount], at: now) { attack += 1 }
+                if limits.admits(delivery(tick, device), ofRow: row, of: own[tick % accountCount], at: now) { attack += 1 }
             }
             guard tick % 27 == 5 else { continue }
             asked += 1
-            if limits.admitsNotification(for: Int64(asked % 50), of: others[asked % 50], at: now) { served += 1 }
+            if limits.admits(delivery(tick, 99), ofRow: Int64(asked % 50), of: others[asked % 50], at: now) { served += 1 }
         }
         #expect(served * 100 >= asked * 95, "\(served) of \(asked)")
         // The rate, and the burst.

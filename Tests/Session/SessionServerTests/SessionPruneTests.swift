@@ -20,7 +20,7 @@ import Testing
             let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: 1_000)
             let requests = (0..<501).map { _ in SessionRequest.subscribe(account.subscription(SessionDevice(), at: now)) }
             let subscriptions = Subscriptions(store.sealer)
-            let applied = try await store.commit(subscriptions.apply(requests, rules, at: now) { nil })
+            let applied = try await store.commit(subscriptions.apply(requests, rules, at: now) { _ in nil })
             #expect(applied.answers.allSatisfy { $0 == .added })
             let later = Timestamp(seconds: now + 15 * .day)
             await service.prune(Retention(cutoff: later, rowLimit: 1_000, now: later))
@@ -40,7 +40,7 @@ import Testing
             // As another node does.
             let request = SessionRequest.subscribe(try SessionAccount.sessionID().subscription(SessionDevice()))
             let rules = SubscriptionRules(availableServices: Set(PushService.allCases))
-            _ = try await store.commit(Subscriptions(store.sealer).apply([request], rules, at: .now) { nil })
+            _ = try await store.commit(Subscriptions(store.sealer).apply([request], rules, at: .now) { _ in nil })
             await service.recount()
             #expect(service.limits.limiter.isFull)
         }

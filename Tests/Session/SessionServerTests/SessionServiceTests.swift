@@ -20,7 +20,7 @@ import WakuCrypto
         let subscribe = SessionRequest.subscribe(account.subscription(SessionDevice(), at: .now))
         let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: 1)
         try await store.commit(
-            Subscriptions(store.sealer, isShared: false, sodium: sodium).apply([subscribe], rules, at: .now) { nil })
+            Subscriptions(store.sealer, isShared: false, sodium: sodium).apply([subscribe], rules, at: .now) { _ in nil })
 
         let (node, monitor) = (
             BareNode(store, of: .session, metrics: SessionPush.description.metrics, hasTopics: false), FakeMonitor()

@@ -32,13 +32,13 @@ struct SessionStoreFixture {
     @discardableResult
     func apply(_ requests: [SessionRequest], at now: Int64 = .now, limit: Int = 100) async throws -> AppliedRequests {
         let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: limit)
-        return try await store.commit(subscriptions.apply(requests, rules, at: now) { nil })
+        return try await store.commit(subscriptions.apply(requests, rules, at: now) { _ in nil })
     }
 
     /// Counts the work of the writer for the requests of one body. Changes nothing.
     func steps(of requests: [SessionRequest], limit: Int = 100) throws -> (readCount: Int, rowCount: Int, changeCount: Int) {
         let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: limit)
-        var (command, readCount, rowCount) = (subscriptions.apply(requests, rules, at: .now) { nil }, 0, 0)
+        var (command, readCount, rowCount) = (subscriptions.apply(requests, rules, at: .now) { _ in nil }, 0, 0)
         while true {
             switch command {
             case .apply(let changes, _): return (readCount, rowCount, changes.count)

@@ -55,7 +55,7 @@ struct SubscriptionEndingTests {
             let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: 100)
             let request = SessionRequest.unsubscribe(account.unsubscription(device, at: now - 5))
             let applied = try await commit(
-                fixture.subscriptions.apply([request], rules, at: now) { nil }, in: fixture.store, decidedBefore: renew)
+                fixture.subscriptions.apply([request], rules, at: now) { _ in nil }, in: fixture.store, decidedBefore: renew)
             #expect(applied.monitoring.isEmpty && applied.answers != [.removed(true)])
         }
         #expect(try fixture.rows(of: account).map(\.row) == [row])

@@ -2,6 +2,7 @@ import Delivery
 import Foundation
 import NodeAssembly
 import Core
+import RateLimits
 import SessionProtocol
 import Storage
 import StoreSQLite
@@ -38,6 +39,26 @@ struct SubscriptionStorageTests {
         let rows = try fixture.rows(of: account).map { SubscriptionID(rawValue: $0.row) }
         let entry = records[0].monitorEntry.bytes.count
         #expect(second.monitoring == [.set(MonitoredSubscription(id: rows[0], account: account.id, entryByteCount: entry))])
+    }
+
+    /// A name that ends in the body and is subscribed again pays twice, and is counted once.
+    @Test func newSubscriptionsAreChargedOnceWhenTheyAreDecidedAgain() async throws {
+        var few = Limits.none
+        for text in ["new-registrations=3/d", "registration-count=3"] { try few.set(text) }
+        let limits = SessionLimits(few)
+        let (now, network) = (Timestamp.now(), SenderNetwork(nil))
+        let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: 100)
+        let requests: [SessionRequest] = [
+            .subscribe(account.subscription(device, at: now.seconds - 2)),
+            .unsubscribe(account.unsubscription(device, at: now.seconds - 1)),
+            .subscribe(account.subscription(device, at: now.seconds)),
+            .subscribe(account.subscription(SessionDevice(), at: now.seconds)),
+        ]
+        let command = fixture.subscriptions.apply(requests, rules, at: now.seconds) { limits.admitsNew($0, from: network, at: now) }
+        let applied = try await fixture.store.commit(command.decidedOnce(in: fixture.store))
+        #expect(applied.answers == [.added, .removed(true), .added, .added])
+        limits.count(applied)
+        #expect(limits.limiter.exhausted() == nil && limits.limiter.exhausted(devices: 2) == .registrationCount)
     }
 
     @Test func pubkeyServiceAndTokenTellSubscriptionsApart() async throws {
@@ -205,7 +226,7 @@ struct SubscriptionStorageTests {
         let rules = SubscriptionRules(availableServices: [.firebase])
         let refusal = RequestError(.error, "no more")
         let requests: [SessionRequest] = [.subscribe(account.subscription(device)), .subscribe(account.subscription())]
-        let applied = try await fixture.store.commit(fixture.subscriptions.apply(requests, rules, at: .now) { refusal })
+        let applied = try await fixture.store.commit(fixture.subscriptions.apply(requests, rules, at: .now) { _ in refusal })
         #expect(applied.answers == [.updated, .failed(refusal)])
     }
 

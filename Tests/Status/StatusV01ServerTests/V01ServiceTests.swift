@@ -98,6 +98,25 @@ struct V01ServiceTests {
         #expect(try await fixture.take(account.register(version: 1), of: account, limits: exhausted(), at: now) == .internalError)
     }
 
+    @Test func commandsThatAreDecidedAgainAreChargedOnce() async throws {
+        var few = Limits.none
+        for text in ["new-registrations=1/d", "registration-count=1", "notifications-by-target=1/d"] { try few.set(text) }
+        let limits = V01Limits(few)
+        let account = V01Account(of: PrivateKey.generate().publicKey)
+        let rules = V01.RegisterRules(server: account.server)
+        let claim = try #require(rules.claim(in: account.register(version: 1), from: account.identity.publicKey))
+        let register = V01RegisterHandler(rules: rules, records: fixture.records, limits: limits, drain: Drain()).change(claim, at: now)
+        #expect(try await fixture.store.commit(register.decidedOnce(in: fixture.store)).error == nil)
+
+        let handler = V01RequestHandler(records: fixture.records, limits: limits, apnsTopic: "")
+        func command(_ number: UInt8) -> StoreCommand<V01RequestHandler.Outcome> {
+            handler.change(
+                request(account, number), after: V01PendingRequest(), key: [number], expires: now + .seconds(60), times: nil, at: now)
+        }
+        #expect(try await fixture.store.commit(command(1).decidedOnce(in: fixture.store)).queued.count == 1)
+        #expect(try await fixture.store.commit(command(2)).queued.isEmpty)
+    }
+
     @Test func registeredDevicesAreMeasured() async throws {
         let identity = PrivateKey.generate()
         let account = V01Account(of: identity.publicKey)

@@ -62,8 +62,10 @@ extension ProtocolRateLimits {
         if limiter.refuses(isRetry: isRetry, ask) { throw Drop(.droppedLimited, isLeftToOthers: isSegmented) }
     }
 
-    package func refuses(for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?) -> Bool {
-        limiter.refuses(for: charge, ask)
+    package func refuses(
+        once id: ChargeID? = nil, for charge: Charge = .unattributed, _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?
+    ) -> Bool {
+        limiter.refuses(once: id, for: charge, ask)
     }
 }
 

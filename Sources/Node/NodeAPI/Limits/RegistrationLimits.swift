@@ -2,7 +2,6 @@ import Core
 import Delivery
 package import NodeMetrics
 package import RateLimits
-import Synchronization
 import WakuCrypto
 
 /// The limits of a protocol whose devices are in a ``RegistrationTable``, under the names of ``RegistrationLimit``. Thread-safe.
@@ -12,8 +11,6 @@ package final class RegistrationLimits: ProtocolRateLimits {
     package let limiter: RateLimits
     package let label: ProtocolLabel
     package let hasher: PayerHasher
-    /// Hashes of registrations and ids of deliveries that were admitted: the store may run a command several times, which counts once.
-    private let admitted = Mutex(GenerationalCache<[UInt8], Bool>(capacity: 50_000))
 
     /// - Parameters:
     ///   - limits: the limits of all nodes together.
@@ -44,23 +41,12 @@ package final class RegistrationLimits: ProtocolRateLimits {
     /// Whether limits refuse a new owner. If not, it is counted.
     ///
     /// - Parameters:
+    ///   - id: the registration.
     ///   - token: the device token, which pays; the owner if there is none.
     ///   - isReplacement: whether the row of another owner is deleted to make room.
-    func refusesNew(
-        _ owner: PublicKey, registration: [UInt8], token: [UInt8]?, isReplacement: Bool, at now: Timestamp
-    ) -> Bool {
-        // The same registration pays again if it comes again later.
-        !isAdmitted(registration + withUnsafeBytes(of: now.rawValue, Array.init)) {
-            let payer = token.map { hasher.payer(.deviceToken, $0) } ?? hasher.payer(.key, owner.compressed)
-            return !limiter.refusesNew(displaced: isReplacement ? 1 : 0, by: Charge(payer, .stranger), at: now)
-        }
-    }
-
-    private func isAdmitted(_ name: [UInt8], _ ask: () -> Bool) -> Bool {
-        if admitted.withLock({ $0.value(of: name) }) == true { return true }
-        guard ask() else { return false }
-        admitted.withLock { $0.set(true, of: name) }
-        return true
+    func refusesNew(_ owner: PublicKey, _ id: ChargeID, token: [UInt8]?, isReplacement: Bool, at now: Timestamp) -> Bool {
+        let payer = token.map { hasher.payer(.deviceToken, $0) } ?? hasher.payer(.key, owner.compressed)
+        return limiter.refusesNew(id, displaced: isReplacement ? 1 : 0, by: Charge(payer, .stranger), at: now)
     }
 
     /// Counts the row that was deleted to make room, or the owner that got none.
@@ -75,9 +61,7 @@ package final class RegistrationLimits: ProtocolRateLimits {
     ///   - isKnown: whether gorush has accepted a notification for the device.
     func refuses(_ delivery: DeliveryID, to owner: [UInt8], isKnown: Bool, at now: Timestamp) -> Bool {
         guard !limiter.isUnlimited else { return false }
-        return !isAdmitted(delivery.bytes) {
-            let charge = Charge(hasher.payer(.owner, owner), isKnown ? .known : .stranger)
-            return !refuses(for: charge) { $0.notification(for: owner, by: charge, at: now) }
-        }
+        let charge = Charge(hasher.payer(.owner, owner), isKnown ? .known : .stranger)
+        return refuses(once: ChargeID(delivery), for: charge) { $0.notification(for: owner, by: charge, at: now) }
     }
 }

@@ -117,17 +117,15 @@ public struct RegistrationTable<Device: RegisteredDevice>: Sendable {
     ) throws -> StoreCommand<RegistrationResult> {
         guard let limits else { return try then([]) }
         if limits.denies(registration.owner) { return .done(.failed) }
-        let token = registration.address?.tokenBytes
-        guard limits.limiter.isFull else {
-            let isRefused = limits.refusesNew(
-                registration.owner, registration: registration.digest, token: token, isReplacement: false, at: now)
+        let (id, token) = (ChargeID(registration.digest, at: now), registration.address?.tokenBytes)
+        guard limits.limiter.isFull(for: id) else {
+            let isRefused = limits.refusesNew(registration.owner, id, token: token, isReplacement: false, at: now)
             return isRefused ? .done(.failed) : try then([])
         }
         return .find(findUnused(.integer(1), limit: 1)) { found in
             limits.displaced()
             guard let unused = try found.first.map(StoredRegistration.init) else { return .done(.full) }
-            let isRefused = limits.refusesNew(
-                registration.owner, registration: registration.digest, token: token, isReplacement: true, at: now)
+            let isRefused = limits.refusesNew(registration.owner, id, token: token, isReplacement: true, at: now)
             return isRefused ? .done(.failed) : try then(displacement(of: unused))
         }
     }

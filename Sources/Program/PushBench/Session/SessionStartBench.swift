@@ -54,7 +54,7 @@ extension SessionBench {
             try Task.checkCancellation()
             settings.progress("session start: \(subscriptionCount) subscriptions", Double(start) / Double(subscriptionCount))
             let requests = (start..<min(start + Self.chunk, subscriptionCount)).compactMap { Self.subscription($0, at: now) }
-            let commands = requests.chunks(of: Self.body).map { subscriptions.apply(Array($0), rules, at: now) { nil } }
+            let commands = requests.chunks(of: Self.body).map { subscriptions.apply(Array($0), rules, at: now) { _ in nil } }
             for result in await store.commitEach(commands) { _ = try result.get() }
         }
         try store.close()

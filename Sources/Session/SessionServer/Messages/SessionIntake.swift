@@ -20,7 +20,7 @@ final class SessionIntake: SessionMessageReceiver {
     private let node: NodeServices
     private let subscriptions: Subscriptions
     private let source: SessionDeliverySource
-    private let admission: NotificationAdmission
+    private let limits: SessionLimits
     private let sodium: Sodium
     private let recent = RecentDeliveries()
     private let ageLimit: Duration
@@ -34,7 +34,7 @@ final class SessionIntake: SessionMessageReceiver {
     init(_ node: NodeServices, source: SessionDeliverySource, limits: SessionLimits, sodium: Sodium, ageLimit: Duration) {
         self.node = node
         self.source = source
-        admission = NotificationAdmission(limits)
+        self.limits = limits
         self.sodium = sodium
         self.ageLimit = ageLimit
         subscriptions = Subscriptions(node.store.sealer, isShared: node.cluster.isShared)
@@ -121,7 +121,7 @@ final class SessionIntake: SessionMessageReceiver {
             message, expires: expires,
             mayEndOtherwise: MessageRules.mayEndOtherwise(message, receivedAt: receivedAt, ageLimit: ageLimit), by: source, sodium, at: now,
             unless: { [recent] in recent.contains($0, at: now) },
-            admits: { [admission] in admission.admits($1, ofRow: $0, of: message.account, at: now) })
+            admits: { [limits] in limits.admits($1, ofRow: $0, of: message.account, at: now) })
         let trace = node.counters.tracer?.begin(.session, byteCount: message.data?.count ?? 0)
         let times = MessageTimes(received: .now, delay: nil, protocol: .session, trace: trace)
         trace?.mark(.decoded, .request)
@@ -173,8 +173,8 @@ final class SessionIntake: SessionMessageReceiver {
             }
         }
         let groups = Array(ready.chunks(of: Self.commandSize))
-        let commands = groups.map { [subscriptions, admission] group in
-            subscriptions.notifyTogether(group.map(\.prepared)) { admission.admits($0, at: now) }
+        let commands = groups.map { [subscriptions, limits] group in
+            subscriptions.notifyTogether(group.map(\.prepared)) { limits.admits($0, at: now) }
         }
         let results = submit(commands) { $0.flatMap { $0?.queued ?? [] } }
         return Batch(groups: groups.map { $0.map(\.message) }, results: results, alone: alone)
@@ -263,8 +263,8 @@ final class SessionIntake: SessionMessageReceiver {
     }
 
     private func command(for message: Admitted, at now: Timestamp) -> StoreCommand<NotifiedMessage> {
-        let notify: @Sendable (PreparedMessage) -> StoreCommand<NotifiedMessage> = { [subscriptions, admission] prepared in
-            subscriptions.notify(prepared, orElse: { message.preparation }) { admission.admits($0, at: now) }
+        let notify: @Sendable (PreparedMessage) -> StoreCommand<NotifiedMessage> = { [subscriptions, limits] prepared in
+            subscriptions.notify(prepared, orElse: { message.preparation }) { limits.admits($0, at: now) }
         }
         return message.prepared.map(notify) ?? message.preparation.then(notify)
     }

@@ -38,8 +38,9 @@ struct RequestBatch {
     static let replacementLimit = 10
 
     let rules: SubscriptionRules
-    /// The error if limits of the node, not of the account, refuse a new subscription; nil otherwise.
-    let refusesNew: @Sendable () -> RequestError?
+    /// The error if limits of the node, not of the account, refuse a new subscription; nil otherwise. Receives its name and the time of its signature: a
+    /// name that ends in the batch may be subscribed again, with a later one.
+    let refusesNew: @Sendable (_ subscription: [UInt8]) -> RequestError?
     /// Unix seconds.
     let now: Int64
     /// The states of the names in this batch.
@@ -60,7 +61,8 @@ struct RequestBatch {
 
     init(
         _ rules: SubscriptionRules, names: [[UInt8]: NameState], deviceCounts: [AccountID: Int], places: [AccountID: DevicePlaces] = [:],
-        origins: [Int64: Int] = [:], at now: Int64, refusesNew: @escaping @Sendable () -> RequestError? = { nil }
+        origins: [Int64: Int] = [:], at now: Int64,
+        refusesNew: @escaping @Sendable (_ subscription: [UInt8]) -> RequestError? = { _ in nil }
     ) {
         self.places = places
         self.origins = origins
@@ -95,7 +97,7 @@ struct RequestBatch {
                         fullOriginCount += 1
                         throw .limited
                     }
-                    if let refusal = refusesNew() { throw refusal }
+                    if let refusal = refusesNew(name + withUnsafeBytes(of: signedAt, Array.init)) { throw refusal }
                     if let origin, !isCounted { origins[origin]? += 1 }
                     if let loser { replace(loser, of: account) }
                     // The row that is replaced here is expired, or gave its place to another device.

@@ -43,7 +43,7 @@ extension Subscriptions {
         return .find(Self.findSignedAt(.bytes(name))) { rows in
             if let row = rows.first, try row.integer(0) == record.authority.signedAt { return .done(false) }
             let rules = SubscriptionRules(availableServices: [service], maximumDevicesPerAccount: .max)
-            return apply([.subscribe(form)], rules, at: now) { nil }.then { applied in
+            return apply([.subscribe(form)], rules, at: now) { _ in nil }.then { applied in
                 let isStored = applied.answers.allSatisfy { answer in if case .failed = answer { false } else { true } }
                 return .change(isStored && wasDelivered ? [Self.setDelivered(.integer(now), .bytes(name))] : [], isStored)
             }

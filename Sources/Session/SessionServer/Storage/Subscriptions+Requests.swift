@@ -70,9 +70,10 @@ extension Subscriptions {
     /// - Parameters:
     ///   - requests: admitted and verified requests.
     ///   - now: Unix seconds.
-    ///   - refusesNew: the error if limits of the node refuse a new subscription; nil otherwise. Counts against a rate limit.
+    ///   - refusesNew: see ``RequestBatch/refusesNew``. Counts against a rate limit.
     package func apply(
-        _ requests: [SessionRequest], _ rules: SubscriptionRules, at now: Int64, refusesNew: @escaping @Sendable () -> RequestError?
+        _ requests: [SessionRequest], _ rules: SubscriptionRules, at now: Int64,
+        refusesNew: @escaping @Sendable (_ subscription: [UInt8]) -> RequestError?
     ) -> StoreCommand<AppliedRequests> {
         let named = requests.map { request in
             (

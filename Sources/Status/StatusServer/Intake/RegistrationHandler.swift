@@ -87,13 +87,16 @@ struct RegistrationHandler: Sendable {
     private func carryOut(
         _ decision: RegistrationDecision, mark: MessageMark, head: RegistrationHead?, at now: Timestamp
     ) throws -> StoreCommand<RegistrationOutcome> {
+        func id(_ key: RegistrationKey) -> ChargeID {
+            ChargeID(key.keyHash.bytes + withUnsafeBytes(of: mark.rawValue, Array.init), at: now)
+        }
         switch decision {
         case .store(let key, let registration, let bytes):
             let isNew = head?.isRegistered != true
             let charge = isNew ? limits.charge(of: registration, at: now) : .unattributed
             // Of a device that moves to another push service too.
             let origin = registration.subscription.map(registrations.originMark).flatMap { head?.isDevice(ofOrigin: $0) == true ? nil : $0 }
-            return ifAllowed(key.keyHash, isNew: isNew, mayDisplace: true, addedTo: origin, head, by: charge, at: now) {
+            return ifAllowed(id(key), key.keyHash, isNew: isNew, mayDisplace: true, addedTo: origin, head, by: charge, at: now) {
                 .change(
                     registrations.store(registration, bytes: bytes, as: key, message: mark, replacing: head, at: now),
                     RegistrationOutcome(nil, counter: .registrationStored, topicChange: isNew ? .added(key.keyHash) : nil))
@@ -108,7 +111,8 @@ struct RegistrationHandler: Sendable {
             }
             // An installation that was never registered needs a new row, like a registration, so the same limits apply.
             return head == nil
-                ? ifAllowed(key.keyHash, isNew: true, mayDisplace: false, addedTo: nil, head, by: .unattributed, at: now, end) : end()
+                ? ifAllowed(id(key), key.keyHash, isNew: true, mayDisplace: false, addedTo: nil, head, by: .unattributed, at: now, end)
+                : end()
         case .keep: return .done(RegistrationOutcome(nil, counter: .registrationRepeated))
         case .refuse(let error): return .done(RegistrationOutcome(error, counter: error.counter))
         }
@@ -120,19 +124,19 @@ struct RegistrationHandler: Sendable {
     ///   - mayDisplace: whether a registration that no one has asked for makes room if there is none.
     ///   - origin: the push service (``Registrations/originMark(of:)``) that has one device more then; nil if none has.
     private func ifAllowed(
-        _ keyHash: KeyHash, isNew: Bool, mayDisplace: Bool, addedTo origin: Int64?, _ head: RegistrationHead?, by charge: Charge,
-        at now: Timestamp,
+        _ id: ChargeID, _ keyHash: KeyHash, isNew: Bool, mayDisplace: Bool, addedTo origin: Int64?, _ head: RegistrationHead?,
+        by charge: Charge, at now: Timestamp,
         _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
     ) -> StoreCommand<RegistrationOutcome> {
-        let displaces = isNew && mayDisplace && limits.limiter.isFull
+        let displaces = isNew && mayDisplace && limits.limiter.isFull(for: id)
         let check = { @Sendable (installations: Int) -> StoreCommand<RegistrationOutcome> in
             guard displaces else {
-                if limits.refusesRegistration(of: keyHash, isNew: isNew, installations: installations, by: charge, at: now) {
+                if limits.refusesRegistration(id, of: keyHash, isNew: isNew, installations: installations, by: charge, at: now) {
                     return Self.refusal
                 }
-                return ifRoom(at: origin, isCounted: isNew, by: charge, then)
+                return ifRoom(id, at: origin, by: charge, then)
             }
-            return displacing(keyHash, installations: installations, addedTo: origin, by: charge, at: now, then)
+            return displacing(id, keyHash, installations: installations, addedTo: origin, by: charge, at: now, then)
         }
         guard isNew, let limit = limits.limiter.limits.installationsByKey else { return check(0) }
         // Tombstones don't count, up to ten times the limit, so that no more rows than that are read.
@@ -147,15 +151,13 @@ struct RegistrationHandler: Sendable {
 
     /// Calls the closure if a push service may have one device more; refuses the registration otherwise. Devices are counted after rates were applied,
     /// because it takes longer the more there are.
-    ///
-    /// - Parameter isCounted: whether the registration was counted as a new one.
     private func ifRoom(
-        at origin: Int64?, isCounted: Bool, by charge: Charge, _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
+        _ id: ChargeID, at origin: Int64?, by charge: Charge, _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
     ) -> StoreCommand<RegistrationOutcome> {
         guard let origin, let limit = limits.limiter.limits.webPushDevicesByOrigin else { return then() }
         return Registrations.deviceCount(ofOrigin: origin).then { count in
             guard count >= limit else { return then() }
-            if isCounted { limits.limiter.removedRegistration() }
+            limits.limiter.uncount(id)
             _ = limits.refuses(for: charge) { _ in .webPushDevicesByOrigin }
             return Self.refusal
         }
@@ -163,7 +165,7 @@ struct RegistrationHandler: Sendable {
 
     /// Calls the closure, and removes a registration that no one has asked for, if limits allow it.
     private func displacing(
-        _ keyHash: KeyHash, installations: Int, addedTo origin: Int64?, by charge: Charge, at now: Timestamp,
+        _ id: ChargeID, _ keyHash: KeyHash, installations: Int, addedTo origin: Int64?, by charge: Charge, at now: Timestamp,
         _ then: @escaping @Sendable () -> StoreCommand<RegistrationOutcome>
     ) -> StoreCommand<RegistrationOutcome> {
         Registrations.displaceable(
@@ -171,9 +173,9 @@ struct RegistrationHandler: Sendable {
             isSpared: { [limits] in limits.charge(of: QueryTopics(of: $0).deployed, at: now).standing == .known }
         ).then { found in
             let isRefused = limits.refusesRegistration(
-                of: keyHash, isNew: true, installations: installations, displaced: found == nil ? 0 : 1, by: charge, at: now)
+                id, of: keyHash, isNew: true, installations: installations, displaced: found == nil ? 0 : 1, by: charge, at: now)
             if isRefused { return Self.refusal }
-            return ifRoom(at: origin, isCounted: found == nil, by: charge) {
+            return ifRoom(id, at: origin, by: charge) {
                 guard let found else { return then() }
                 return Registrations.displace(found, at: now).then {
                     then().map { outcome in

@@ -179,7 +179,7 @@ struct RequestHandler: Sendable {
                 let token = limits.charge(of: stored.registration, at: now)
                 let owner = Charge(limits.standings.hasher.payer(.owner, stored.key.keyHash.bytes), token.standing)
                 guard let device = found.registered[stored.key]?.device, let address = DeviceAddress(stored.registration),
-                    !limits.refuses(for: owner, { $0.notification(for: stored.key, by: owner, at: now) })
+                    !limits.refuses(once: ChargeID(id, at: now), for: owner, { $0.notification(for: stored.key, by: owner, at: now) })
                 else {
                     results.append(.known(.internalError))
                     continue

@@ -60,15 +60,16 @@ package final class StatusLimits: ProtocolRateLimits {
     /// Whether limits refuse a registration. If not, a new installation is counted.
     ///
     /// - Parameters:
+    ///   - id: the message.
     ///   - isNew: whether the installation is not registered now.
     ///   - installations: number of registered installations of this key; 0 if it is not limited.
     ///   - displaced: number of installations that make room for it.
     ///   - charge: the payer of a new installation.
     func refusesRegistration(
-        of key: KeyHash, isNew: Bool, installations: Int, displaced: Int = 0, by charge: Charge, at now: Timestamp
+        _ id: ChargeID, of key: KeyHash, isNew: Bool, installations: Int, displaced: Int = 0, by charge: Charge, at now: Timestamp
     ) -> Bool {
         guard limiter.limits.allows(key) else { return refuses { _ in .denied } }
-        return isNew && limiter.refusesNew(installations: installations, displaced: displaced, by: charge, at: now)
+        return isNew && limiter.refusesNew(id, installations: installations, displaced: displaced, by: charge, at: now)
     }
 
     /// Records that a registration made room for another.

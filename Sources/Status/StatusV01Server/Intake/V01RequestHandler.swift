@@ -211,7 +211,9 @@ struct V01RequestHandler: Sendable {
             let (registrant, installation) = (notification.registrant, notification.device.installationID)
             let owner = limits.charge(of: registrant, at: now)
             guard let row = selection.devices[registrant]?[installation], let version = versions[registrant],
-                !limits.refuses(for: owner, { $0.notification(for: registrant.bytes + installation.bytes, by: owner, at: now) })
+                !limits.refuses(
+                    once: ChargeID(notification.id, at: now), for: owner,
+                    { $0.notification(for: registrant.bytes + installation.bytes, by: owner, at: now) })
             else {
                 isRefused = true
                 continue
