@@ -4,7 +4,8 @@ public import Waku
 
 /// Topics of a protocol that learns some of them from registrations, while it runs. They may have any form.
 ///
-/// Messages missed while the node did not run are looked up on the learned topics too.
+/// Messages missed while the node did not run are looked up on the learned topics too. Topics of more than 256 bytes are ignored: a store refuses queries
+/// that are too long, so that one topic would keep the node from all messages it missed.
 public final class LearnedTopics: WakuTopics, LearnedContentTopics {
     private struct State {
         var topics: Set<ContentTopic> = []
@@ -13,14 +14,18 @@ public final class LearnedTopics: WakuTopics, LearnedContentTopics {
 
         mutating func insert(_ added: some Sequence<ContentTopic>) {
             insertionCount += 1
-            for topic in added where topics.insert(topic).inserted { tags.insert(topic.listeningTag) }
+            for topic in added where LearnedTopics.isShort(topic) && topics.insert(topic).inserted { tags.insert(topic.listeningTag) }
         }
 
         mutating func replace(_ all: some Sequence<ContentTopic>) {
-            topics = Set(all)
+            topics = Set(all.lazy.filter(LearnedTopics.isShort))
             tags = Set(topics.map(\.listeningTag))
         }
     }
+
+    private static let byteLimit = 256
+
+    private static func isShort(_ topic: ContentTopic) -> Bool { topic.rawValue.utf8.count <= byteLimit }
 
     /// The topics that the protocol always listens on.
     public let own: [ContentTopic]

@@ -28,8 +28,9 @@ package struct SQLState: Hashable, CustomStringConvertible {
     /// Pages of the database are damaged, can't be read, or their file is missing.
     var isDamage: Bool { category == "XX" && description != "XX000" || ["58030", "58P01"].contains(description) }
 
-    /// The statement itself is at fault (its data, a constraint, a table that is missing or forbidden): other statements may still succeed.
-    var concernsStatement: Bool { ["21", "22", "23", "42"].contains(category) || isDamage }
+    /// The statement itself is at fault (its data, a constraint, a limit of the server such as the size of an index entry, a table that is missing or
+    /// forbidden): other statements may still succeed.
+    var concernsStatement: Bool { ["21", "22", "23", "42", "54"].contains(category) || isDamage }
 
     /// Another session held a lock for longer than `lock_timeout`.
     var isLockTimeout: Bool { description == "55P03" }

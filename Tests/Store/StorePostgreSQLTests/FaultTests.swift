@@ -197,6 +197,23 @@ struct FaultTests {
         #expect(error?.code == .damaged)
     }
 
+    @Test("A value that an index has no room for fails only its own command")
+    func oversizedValue() async throws {
+        let name = Column("name", .bytes)
+        let table = Table("named", columns: [name], unique: [name])
+        let insert = Mutation(table, .insert([name]))
+        let find = Query(table, [name], where: [.equal(name)])
+        let store = try PostgreSQLStore(
+            StoreFixture().address(), storageKey: .random(), parts: [StorePart("named", tables: [table])], access: .exclusive)
+        // Random, so that it is not compressed: a B-tree's entry has 2704 bytes.
+        let names = [[1], randomBytes(20_000), [2]]
+        let results = await store.commitEach(names.map { StoreCommand.change([insert.change([.bytes($0)])]) })
+        #expect(results.map { (try? $0.get()) != nil } == [true, false, true])
+        #expect(store.failure == nil)
+        for name in [names[0], names[2]] { #expect(try store.read(.find(find(.bytes(name))) { .done($0.count) }) == 1) }
+        try store.close()
+    }
+
     @Test("What a failed statement's exchange prepared is not prepared again")
     func preparedBeforeAFailure() throws {
         let connection = try StoreFixture().connection()

@@ -185,8 +185,13 @@ struct TopicPushTests {
         #expect(try opened(sealed(many, version: 1)) == nil)
         #expect(try opened(sealed(device, version: 0)) == nil)
         #expect(try opened(sealed(device, version: 1, end: .max)) == nil)
-        let long = Registration(token: String(repeating: "t", count: 20_000), topics: [], text: "")
-        #expect(try opened(sealed(long, version: 1)) == nil)
+        let texts = [256, 257, 1024, 1025, 4096, 4097, 20_000].map { String(repeating: "t", count: $0) }
+        for (token, topic, text, isValid) in [
+            (4, 0, 2, true), (5, 0, 2, false), (6, 0, 2, false), (4, 1, 2, false), (4, 0, 3, false),
+        ] {
+            let long = Registration(token: texts[token], topics: [texts[topic]], text: texts[text])
+            #expect(try (opened(sealed(long, version: 1)) != nil) == isValid)
+        }
         try await withNode { node in
             await relay.feed([WakuMessage(payload: [1, 2, 3], contentTopic: Registration.topic, timestamp: .now())])
             try await node.wait { node.counters.count(.droppedMalformedMessage) == 1 }
@@ -247,6 +252,17 @@ struct TopicPushTests {
             stored.limits = RegistrationLimits(limits, of: .other, payers: PayerHasher(key: .random()))
         }
         try await body(stored)
+    }
+
+    /// A query for one is too long for a store, which refuses it each time.
+    @Test("Topics of more than 256 bytes are not learned")
+    func longTopics() {
+        let topics = [256, 257].map { ContentTopic(rawValue: String(repeating: "t", count: $0)) }
+        let learned = LearnedTopics(own: [])
+        learned.insert(topics)
+        #expect(learned.topics(limit: 9) == [topics[0]])
+        learned.replace(topics)
+        #expect(learned.topics(limit: 9) == [topics[0]] && !learned.contains(topics[1].listeningTag))
     }
 
     @Test("A topic that is learned while all are read stays")

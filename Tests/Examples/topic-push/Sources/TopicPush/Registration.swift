@@ -4,14 +4,17 @@ public import WakuPushNode
 public struct Registration: RegisteredDevice {
     public static let topic = ContentTopic(rawValue: "/topic-push/1/registrations/json")
 
-    /// A Firebase token.
+    /// A Firebase token, at most 4096 bytes.
     var token: String
-    /// At most 20.
+    /// At most 20, of at most 256 bytes each.
     var topics: [String]
-    /// The text of each notification.
+    /// The text of each notification, at most 1024 bytes.
     var text: String
 
-    public var isValid: Bool { !token.isEmpty && topics.count <= 20 }
+    public var isValid: Bool {
+        (1...4096).contains(token.utf8.count) && text.utf8.count <= 1024
+            && topics.count <= 20 && topics.allSatisfy { $0.utf8.count <= 256 }
+    }
 
     public func address(version: UInt64, end: Timestamp) -> DeviceAddress {
         DeviceAddress(version: version, platform: .firebase, deviceToken: DeviceToken(token), apnTopic: "", endsAt: end)
