@@ -34,10 +34,14 @@ package struct LimitedService: ProtocolService {
 
     package func recount() async {
         await service.recount()
+        await countRows()
+        limits.endMinute(of: node)
+    }
+
+    private func countRows() async {
         if limits.limiter.countsRegistrations, let count = try? await node.store.fetch(registrations.rowCount()) {
             limits.limiter.counted(registrations: count)
         }
-        limits.endMinute(of: node)
     }
 
     package func nodeCountChanged(_ nodeCount: Int) {
@@ -82,7 +86,7 @@ package struct LimitedService: ProtocolService {
     /// An import changes the number of devices.
     package func reload() async throws(StoreError) {
         try await service.reload()
-        await recount()
+        await countRows()
     }
 
     // MARK: Unchanged

@@ -63,12 +63,13 @@ struct TopicPushTests {
 
     /// Runs a node of the program to which topic push is added, and stops it gracefully.
     private func withNode(
-        at store: StoreLocation = .dataFolder, now: @escaping @Sendable () -> Timestamp = Timestamp.now,
+        at store: StoreLocation = .dataFolder, limits: Limits = .none, now: @escaping @Sendable () -> Timestamp = Timestamp.now,
         _ body: @escaping @Sendable (NodeService) async throws -> Void
     ) async throws {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
         configuration.store = store
+        configuration.limits = limits
         let server = try NodeAssembly.$added.withValue([TopicPush.description]) {
             try Server(configuration, gorush: gorush, logger: quiet, now: now) { [relay] _ in relay }
         }
@@ -263,6 +264,17 @@ struct TopicPushTests {
         #expect(learned.topics(limit: 9) == [topics[0]])
         learned.replace(topics)
         #expect(learned.topics(limit: 9) == [topics[0]] && !learned.contains(topics[1].listeningTag))
+    }
+
+    @Test("An import does not end the minute of the limits")
+    func importDuringAMinute() async throws {
+        try await withNode(limits: .standard) { node in
+            try await register(node, try registration())
+            let service = try #require(node.services.first { $0 is LimitedService })
+            #expect(service.limitReport?.payers.count == 1)
+            try await service.reload()
+            #expect(service.limitReport?.payers.count == 1)
+        }
     }
 
     @Test("A topic that is learned while all are read stays")
