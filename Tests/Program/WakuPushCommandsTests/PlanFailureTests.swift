@@ -205,4 +205,14 @@ struct PlanFailureTests {
             try await check("--listen", "/ip4/127.0.0.1/tcp/0", "--relay", "http://127.0.0.1:8645"), 64,
             "--listen needs --fleet or a --relay that is a multiaddr or loopback")
     }
+
+    /// Messages that the loopback relay missed are not looked up at peers.
+    @Test(arguments: [
+        ("--fleet", "status.prod"), ("--relay", "/ip4/10.0.0.5/tcp/60000/p2p/16Uiu2HAmLhLvBoYaoZfaMUKuibM6ac163GwKY74c5kiSLg5KvLpY"),
+    ])
+    func theLoopbackRelayDialsNoPeers(option: String, value: String) async throws {
+        expect(
+            try await check("--relay", "loopback", option, value), 64,
+            "--relay loopback excludes --fleet and a --relay that is a multiaddr")
+    }
 }

@@ -39,6 +39,12 @@ final class RelayAttachment {
         self.targets = targets
         exemptAddresses = try peers.exemptAddresses()
         let hasLoopback = names.map { $0.isEmpty && !targets.hasPeers || $0.contains("loopback") } ?? false
+        // Other nodes' messages would not count as seen until, and missed ones would not be looked up.
+        guard !hasLoopback || !targets.hasPeers else {
+            throw CommandFailure(
+                .usage,
+                "--relay loopback excludes --fleet and a --relay that is a multiaddr: remove one; other nodes can dial the loopback relay")
+        }
         listenAddresses = try peers.addresses(hasLoopback: hasLoopback)
         isListeningOptional = peers.listen.isEmpty
         guard listenAddresses.isEmpty || hasLoopback || targets.hasPeers else {
@@ -86,7 +92,7 @@ final class RelayAttachment {
         }
         if let loopback {
             let relay = loopback.network.relay(pubsubTopics: needs.pubsubTopics, hearsItself: true)
-            if listenAddresses.isEmpty, !targets.hasPeers {
+            if listenAddresses.isEmpty {
                 relays.append(relay)
             } else {
                 // Gossip delivers all messages to the loopback network, which filters for the node.
