@@ -24,7 +24,8 @@ extension Decoder {
             reading("configuration files", [Array(file.utf8), Array("identity: &a b\ndata: *a\n".utf8)]) { bytes in
                 // As a file is read: UTF-8 alone.
                 guard let text = String(validating: bytes, as: UTF8.self) else { throw Refused() }
-                _ = try ConfigurationFile(parsing: text, path: "file", known: ["relay", "port", "limit", "identity", "data"])
+                let known: Set = ["relay", "port", "limit", "identity", "data"]
+                _ = try ConfigurationFile(parsing: text, path: "file", known: known, lists: ["relay", "limit"])
             },
             reading(
                 "addresses of PostgreSQL",

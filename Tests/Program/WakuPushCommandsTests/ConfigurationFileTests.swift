@@ -4,7 +4,7 @@ import Testing
 
 struct ConfigurationFileTests {
     private func parse(_ text: String) throws(CommandFailure) -> ConfigurationFile {
-        try ConfigurationFile(parsing: text, path: "f.yaml", known: ["data", "relay", "limit", "gorush"])
+        try ConfigurationFile(parsing: text, path: "f.yaml", known: ["data", "relay", "limit", "gorush"], lists: ["relay", "limit"])
     }
 
     @Test(arguments: ["", "\n", "# nothing\n", "~", "null"]) func anEmptyFileHasNoOptions(text: String) throws {
@@ -34,7 +34,11 @@ struct ConfigurationFileTests {
     @Test(arguments: [
         ("- a", "configuration f.yaml: it must consist of lines \"option: value\""),
         ("dta: 1", "f.yaml:1: there is no option dta: did you mean data?"),
-        ("data: {a: [b]}", "f.yaml:1: values of data must be plain values"),
+        ("limit: {a: [b]}", "f.yaml:1: values of limit must be plain values"),
+        ("data: [a, b]", "f.yaml:1: data must be one value, not a list"), ("data: []", "f.yaml:1: data must be one value, not a list"),
+        ("relay: a\ndata: {a: b}", "f.yaml:2: data must be one value, not a list"),
+        ("gorush-endpoints: [{url: u, platforms: [apn], ca: [a, b]}]", "f.yaml:1: ca must be one value, not a list"),
+        ("gorush-endpoints: [{name: [a]}]", "f.yaml:1: name must be one value, not a list"),
         ("gorush-endpoints: [a]", "f.yaml:1: an endpoint must consist of lines \"key: value\""),
     ])
     func problems(text: String, message: String) {

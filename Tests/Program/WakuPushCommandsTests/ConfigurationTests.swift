@@ -91,7 +91,7 @@ struct ConfigurationTests {
             ("idempotent-registrations: perhaps", ":1: idempotent-registrations is neither true nor false: set it to true or false"),
             ("gorush-endpoints: [{url: \"http://a\", token-file: }]", ":1: token-file has no value: give it one, or remove the key"),
             ("- a\n- b", ": it must consist of lines \"option: value\""),
-            ("data: [a: {b: c}]", ":1: items of data must be plain values"),
+            ("relay: [a: {b: c}]", ":1: items of relay must be plain values"), ("data: [a]", ":1: data must be one value, not a list"),
             ("data: \"open", ": line "),
             ("data: a\ndata: b", "duplicate key data on lines 1, 2: remove all but one"),
             ("limit: {wishes: 1/s}", "--limit: there is no limit wishes"),

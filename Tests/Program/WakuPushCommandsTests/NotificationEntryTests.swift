@@ -8,7 +8,7 @@ import Testing
 /// The section `notifications` of the configuration file.
 struct NotificationEntryTests {
     private func settings(_ text: String, endpoints: [String] = ["gorush", "google"]) throws(CommandFailure) -> NotificationSettings {
-        let file = try ConfigurationFile(parsing: text, path: "f.yaml", known: ["data"])
+        let file = try ConfigurationFile(parsing: text, path: "f.yaml", known: ["data"], lists: [])
         if let problem = file.problems.first { throw problem }
         return try NotificationSettings(file.notifications, endpoints: endpoints)
     }
@@ -61,7 +61,7 @@ struct NotificationEntryTests {
                 bi-tag: waku
             """
         #expect(try settings(text).rules == [rule])
-        let keys = Set(try ConfigurationFile(parsing: text, path: "f.yaml", known: []).notifications[0].options.keys)
+        let keys = Set(try ConfigurationFile(parsing: text, path: "f.yaml", known: [], lists: []).notifications[0].options.keys)
         // The others exclude one of these.
         #expect(Set(NotificationKey.allCases.map(\.rawValue)).subtracting(keys) == ["apps", "body", "title-loc-key"])
     }

@@ -33,6 +33,8 @@ struct ServeOption {
     static var added: [ServeOption] { NodeAssembly.addedOptions.map(ServeOption.init) }
 
     static var names: Set<String> { Set(all.map(\.name)) }
+    /// The names of the options that repeat.
+    static var listNames: Set<String> { Set(all.filter(\.isList).map(\.name)) }
 
     /// Whether one of these options is on the command line, in the environment or in the configuration file.
     static func isGiven(_ names: [String]) -> Bool {

@@ -60,21 +60,23 @@ struct ConfigurationFile {
             if argument.hasPrefix("--config=") { path = String(argument.dropFirst("--config=".count)) }
         }
         guard let path, !path.isEmpty else { return Environment.use(nil) }
-        Environment.use(try ConfigurationFile(reading: path, known: ServeOption.names))
+        Environment.use(try ConfigurationFile(reading: path, known: ServeOption.names, lists: ServeOption.listNames))
     }
 
-    /// - Parameter known: the names of the options of serve.
-    init(reading path: String, known: Set<String>) throws(CommandFailure) {
+    /// - Parameters:
+    ///   - known: the names of the options of serve.
+    ///   - lists: those that may have several values.
+    init(reading path: String, known: Set<String>, lists: Set<String>) throws(CommandFailure) {
         guard let content = FileManager.default.contents(atPath: path) else {
             throw CommandFailure(.data, "configuration \(path) can't be read: is it there, a regular file, and may this user read it?")
         }
         guard content.count <= 1 << 20, let text = String(data: content, encoding: .utf8) else {
             throw CommandFailure(.data, "configuration \(path) is not a YAML file in UTF-8 of at most 1 MiB")
         }
-        try self.init(parsing: text, path: path, known: known)
+        try self.init(parsing: text, path: path, known: known, lists: lists)
     }
 
-    init(parsing text: String, path: String, known: Set<String>) throws(CommandFailure) {
+    init(parsing text: String, path: String, known: Set<String>, lists: Set<String>) throws(CommandFailure) {
         self.path = path
         let root: Node?
         do {
@@ -102,17 +104,19 @@ struct ConfigurationFile {
                             throw CommandFailure(.data, "\(place): \(name) must be a list of endpoints")
                         }
                         let keys = Set(EndpointKey.allCases.map(\.rawValue))
-                        endpoints = list.compactMap { Self.entry(in: $0, keys: keys, "an endpoint", path, failures) }
+                        let lists = Set(EndpointKey.allCases.filter(\.isList).map(\.rawValue))
+                        endpoints = list.compactMap { Self.entry(in: $0, keys: keys, lists: lists, "an endpoint", path, failures) }
                     } else if name == Self.notificationsKey, !Self.isNull(value) {
                         // A single entry needs no list.
                         let keys = Set(NotificationKey.allCases.map(\.rawValue))
                         notifications = (value.sequence.map { Array($0) } ?? [value]).compactMap {
-                            Self.entry(in: $0, keys: keys, "an entry of notifications", path, failures)
+                            // NotificationEntry checks which of them may have several values.
+                            Self.entry(in: $0, keys: keys, lists: keys, "an entry of notifications", path, failures)
                         }
                     } else if Self.isNull(value) {
                         unset.append((name, place))
                     } else {
-                        options[name] = try Self.setting(value, place, name, path)
+                        options[name] = try Self.setting(value, place, name, isList: lists.contains(name), path)
                     }
                 }
             }
@@ -127,7 +131,7 @@ struct ConfigurationFile {
     /// - Parameter noun: the name of the item, for error messages.
     /// - Returns: the entry without the keys that can't be read; nil if it has no keys.
     private static func entry(
-        in item: Node, keys: Set<String>, _ noun: String, _ path: String, _ failures: ConfigurationFailures
+        in item: Node, keys: Set<String>, lists: Set<String>, _ noun: String, _ path: String, _ failures: ConfigurationFailures
     ) -> Entry? {
         let place = Self.place(item, path)
         return failures.check(at: nil) {
@@ -144,15 +148,18 @@ struct ConfigurationFile {
                     guard !isNull(value) else {
                         throw CommandFailure(.data, "\(place): \(name) has no value: give it one, or remove the key")
                     }
-                    options[name] = try setting(value, place, name, path)
+                    options[name] = try setting(value, place, name, isList: lists.contains(name), path)
                 }
             }
             return Entry(options: options, place: place)
         }
     }
 
-    private static func setting(_ node: Node, _ place: String, _ name: String, _ path: String) throws(CommandFailure) -> Setting {
+    private static func setting(
+        _ node: Node, _ place: String, _ name: String, isList: Bool, _ path: String
+    ) throws(CommandFailure) -> Setting {
         if let scalar = node.scalar { return Setting(values: [scalar.string], place: place) }
+        guard isList else { throw CommandFailure(.data, "\(place): \(name) must be one value, not a list") }
         var (values, places) = ([String](), [String]())
         if let sequence = node.sequence {
             for item in sequence {

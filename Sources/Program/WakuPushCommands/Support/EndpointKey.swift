@@ -16,6 +16,14 @@ enum EndpointKey: String, CaseIterable {
     case batch
     case timeout
 
+    /// Whether it may have several values.
+    var isList: Bool {
+        switch self {
+        case .platforms, .services: true
+        default: option?.isList ?? false
+        }
+    }
+
     /// The option of serve that has the same meaning; nil if there is none.
     var option: ServeOption? {
         switch self {
