@@ -117,8 +117,9 @@ public final class NwakuRESTRelay: Relay {
     /// The node's address.
     public var name: String { "\(api.address)" }
 
-    /// By how much the node's clock is ahead of this machine's, by the `Date` of its answers; nil before the first.
-    public var clockAhead: Duration? { comparison.withLock { $0?.ahead } }
+    /// By how much the node's clock is ahead of this machine's, by the `Date` of its answers; nil while it does not answer, when the last comparison
+    /// may be hours old.
+    public var clockAhead: Duration? { state == .attached ? comparison.withLock { $0?.ahead } : nil }
 
     private func compareClocks(_ date: String?, from start: Date) {
         guard let date, comparison.withLock({ $0.map { Instant.now - $0.time >= Self.comparisonInterval } ?? true }),

@@ -28,6 +28,23 @@ import Waku
         #expect(calls.withLock { $0 } == [push, publish] + (isMissing ? [publish] : [push, publish]))
     }
 
+    /// Its last answer may be hours old.
+    @Test func theClockOfANodeThatDoesNotAnswerIsUnknown() async throws {
+        let isDown = Mutex(false)
+        try await ScriptedNode.serve { _, _ in
+            isDown.withLock(\.self) ? (500, "no") : nil
+        } _: { port in
+            let relay = try makeRelay(port: port)
+            try await during({ await relay.run { _ in } }) {
+                try await eventually { relay.clockAhead != nil }
+                #expect(relay.state == .attached)
+                isDown.withLock { $0 = true }
+                try await eventually { relay.state != .attached }
+                #expect(relay.clockAhead == nil)
+            }
+        }
+    }
+
     @Test(arguments: [
         (400, "Message size exceeded maximum of 153600 bytes", RelayError.Code.refused),
         (400, "Failed to publish: Node not subscribed to topic", .unavailable),
