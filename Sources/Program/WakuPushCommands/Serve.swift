@@ -42,6 +42,8 @@ struct Serve: ReportingCommand {
                              open files, a drain, or Session's servers
               POST /feedback gorush's feedback_hook_url, with the secret of
                              --feedback-secret-file in X-Waku-Push-Secret
+              POST /search   the status page's search for a message or device
+              GET /web-push  the key for Web Push subscriptions
             """)
 
     @Option(Settings.identity) var identity: [String]

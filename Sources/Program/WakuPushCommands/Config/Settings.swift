@@ -176,7 +176,7 @@ enum Settings {
 
     static let http = Setting<AddressArgument>(
         "http", AddressArgument(SocketAddress(host: "127.0.0.1", port: 9090)),
-        "Address of the status page, /metrics, /healthz, /readyz and /feedback.")
+        "Address of the status page, /search, /metrics, /healthz, /readyz, /feedback and /web-push.")
     static let httpHost = Setting<[String]>(
         "http-host",
         "A host name that requests to --http and --loopback-listen may use, for instance Prometheus's; repeat it for several. Requests for other names than localhost get 421. IP addresses are always allowed."

@@ -10,7 +10,7 @@ package import Waku
 /// | `GET /health` | | ``Health`` |
 /// | `GET /peers` | | ``Peers`` |
 /// | `GET /limits` | | ``Limits`` |
-/// | `POST /drain` | ``Drain`` | ``Drain`` |
+/// | `POST /drain`, `POST /drain/undo` | | ``Drain``, the new state |
 /// | `POST /log-level` | ``LogLevel`` | ``LogLevel``, the previous one |
 /// | `POST /outbox/retry`, `POST /outbox/drop` | ``Selection`` | ``Count`` |
 /// | `POST /registrations/changed` | | ``Count`` of query topics: another process stored registrations |
