@@ -83,11 +83,12 @@ extension WakuIntake {
         }
         node.counters.add(.notificationQueued, queued.count)
         node.delivery.enqueue(queued)
+        // Before the next parts begin: with the last of them a request ends, and the deliveries of all its parts must be known.
+        for (part, result) in zip(parts, results) {
+            if let outcome = (try? result.get())?.outcome { handler.committed(part.message, part: outcome) }
+        }
         turns.withLock { $0.ended() }
         Task { [ended] in
-            for (part, result) in zip(parts, results) {
-                if let outcome = (try? result.get())?.outcome { handler.committed(part.message, part: outcome) }
-            }
             for (part, result) in ended {
                 finish(part.message, answer: part.answer, result: result)
                 budget.release(part.message.cost)
