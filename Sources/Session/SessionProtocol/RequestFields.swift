@@ -84,7 +84,7 @@ struct RequestFields {
         guard let name = try required("service").text else { throw .badInput("service", "expected a string") }
         guard let info = try required("service_info").object else { throw .badInput("service_info", "expected an object") }
         let service = PushService(rawValue: name)
-        if service == .webPush { return SubscriberDevice(service: .webPush, token: try webPushToken(info)) }
+        if service == .webPush { return SubscriberDevice(try webPushSubscription(info)) }
         guard let token = info["token"]?.text else { throw .badInput("service_info", "token missing or no string") }
         // In Unicode scalars.
         let lengths = service?.isApple == true ? 64...64 : 1...4096
@@ -97,8 +97,8 @@ struct RequestFields {
         return SubscriberDevice(service: service, token: token)
     }
 
-    /// The JSON of a Web Push subscription, from `endpoint`, `p256dh` and `auth`, and `vapid` if it is given.
-    private func webPushToken(_ info: JSONObject) throws(RequestError) -> String {
+    /// From `endpoint`, `p256dh` and `auth`, and `vapid` if it is given.
+    private func webPushSubscription(_ info: JSONObject) throws(RequestError) -> PushSubscription {
         guard let endpoint = info["endpoint"]?.text, let key = info["p256dh"]?.text, let secret = info["auth"]?.text else {
             throw .badInput("service_info", "expected endpoint, p256dh and auth")
         }
@@ -106,7 +106,7 @@ struct RequestFields {
         guard let subscription = PushSubscription(endpoint: endpoint, p256dh: key, auth: secret, vapid: info["vapid"]?.text) else {
             throw .badInput("service_info", "expected an https endpoint of at most 2048 bytes, points of P-256 and 16 bytes, in base64url")
         }
-        return String(decoding: subscription.json, as: UTF8.self)
+        return subscription
     }
 
     /// Clients have about ten. With 18,000, rows and the requests to storage servers were a hundred times as large.

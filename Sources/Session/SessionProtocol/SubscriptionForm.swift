@@ -5,19 +5,25 @@ package import WakuCrypto
 package struct SubscriberDevice: Hashable, Sendable {
     package let service: PushService
     package let token: Confidential<String>
+    /// The Web Push subscription in the token; nil for other services.
+    package let subscription: PushSubscription?
 
     package init(service: PushService, token: String) {
         self.service = service
         self.token = Confidential(token)
+        subscription = service == .webPush ? PushSubscription(json: Array(token.utf8)) : nil
+    }
+
+    init(_ subscription: PushSubscription) {
+        service = .webPush
+        token = Confidential(String(decoding: subscription.json, as: UTF8.self))
+        self.subscription = subscription
     }
 
     /// The text by which the device is known: its token; for Web Push the endpoint of its subscription, whose keys may change.
     package var identifier: String {
         subscription?.endpoint ?? token.value
     }
-
-    /// The Web Push subscription in the token; nil for other services.
-    package var subscription: PushSubscription? { service == .webPush ? PushSubscription(json: Array(token.value.utf8)) : nil }
 
     /// The VAPID key that a Web Push subscription was made for; nil if it names none, and for other services.
     package var webPushKey: P256PublicKey? { subscription?.vapidKey }

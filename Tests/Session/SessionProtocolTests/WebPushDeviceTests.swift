@@ -22,6 +22,7 @@ struct WebPushDeviceTests {
         #expect(plain.service == .webPush)
         let subscription = try #require(PushSubscription(json: Array(plain.token.value.utf8)))
         #expect(subscription == Self.receiver.subscription("https://push.example/a"))
+        #expect(plain == SubscriberDevice(service: .webPush, token: plain.token.value) && plain.subscription == subscription)
         let named = try device(
             #"{"endpoint":"https://push.example/a","p256dh":"\#(Self.point)","auth":"\#(Self.auth)","vapid":"\#(Self.point)"}"#)
         #expect(PushSubscription(json: Array(named.token.value.utf8))?.vapidKey == Self.receiver.key.publicKey)
