@@ -1,5 +1,6 @@
 import CurlClient
 import Delivery
+import Dispatch
 import Foundation
 import GRDB
 import NodeAPI
@@ -231,6 +232,33 @@ struct SessionHTTPTests {
             #expect(try await passingCode(node, account, SessionDevice()) == 5)
             node.node.base.drain.isOn = false
             #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
+        }
+    }
+
+    /// The operator is told that no subscription follows.
+    @Test func aSubscriptionThatWaitsForABusyStoreIsRefusedOnceTheNodeDrains() async throws {
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
+        try await fixture.withNode { node async throws in
+            let service = try #require(node.service)
+            let commits = SubscriptionCommits(
+                service.node, service.limits, services: service.services, monitor: fixture.monitor, timeout: .seconds(60),
+                sodium: fixture.sodium, pendingByteLimit: 1 << 20)
+            let isFree = DispatchSemaphore(value: 0)
+            let busy = StoreCommand<Void>.read([]) { _ in
+                isFree.wait()
+                return .done(())
+            }
+            node.node.store.submit([busy]) { _ in }
+            let answers = await withCheckedContinuation { continuation in
+                commits.commit([.subscribe(account.subscription(device))], of: SenderNetwork(nil), byteCount: 600) {
+                    continuation.resume(returning: $0)
+                }
+                node.node.base.drain.isOn = true
+                isFree.signal()
+            }
+            #expect(answers == [.failed(.draining)])
+            node.node.base.drain.isOn = false
+            #expect(try await node.subscribe(account, device) == Self.added)
         }
     }
 

@@ -54,7 +54,9 @@ final class SubscriptionCommits: Sendable {
         let rules = SubscriptionRules(
             availableServices: services, maximumDevicesPerAccount: limits.maximumDevicesPerAccount,
             maximumDevicesPerOrigin: limits.maximumDevicesPerOrigin)
-        let command = subscriptions.apply(requests, rules, at: now.seconds) { [limits] in limits.admitsNew($0, from: network, at: now) }
+        let command = subscriptions.apply(
+            requests, rules, at: now.seconds, isDraining: { [drain = node.drain] in drain.isOn },
+            refusesNew: { [limits] in limits.admitsNew($0, from: network, at: now) })
         let answer = FirstAnswer { result in
             guard let result else { return completion(all(.storeTimeout)) }
             completion((try? result.get()) ?? all(.storeFailed))

@@ -70,9 +70,10 @@ extension Subscriptions {
     /// - Parameters:
     ///   - requests: admitted and verified requests.
     ///   - now: Unix seconds.
+    ///   - isDraining: whether all requests are refused. Called in the command's turn: a request that was accepted earlier may have waited for it.
     ///   - refusesNew: see ``RequestBatch/refusesNew``. Counts against a rate limit.
     package func apply(
-        _ requests: [SessionRequest], _ rules: SubscriptionRules, at now: Int64,
+        _ requests: [SessionRequest], _ rules: SubscriptionRules, at now: Int64, isDraining: @escaping @Sendable () -> Bool = { false },
         refusesNew: @escaping @Sendable (_ subscription: [UInt8]) -> RequestError?
     ) -> StoreCommand<AppliedRequests> {
         let named = requests.map { request in
@@ -90,6 +91,7 @@ extension Subscriptions {
             }
             + accounts.map { Self.countDevices(.bytes(accountHash($0)), oldest) }
         return .read(reads) { found in
+            if isDraining() { return .done(AppliedRequests(answers: requests.map { _ in .failed(.draining) })) }
             var states: [[UInt8]: RequestBatch.NameState] = [:]
             for (index, name) in names.enumerated() {
                 states[name] = RequestBatch.NameState(
