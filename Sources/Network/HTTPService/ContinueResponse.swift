@@ -7,7 +7,7 @@ extension Request {
     private static let expectation = HTTPField.Name("Expect")
 
     /// Whether the client sends the body after a response 100 (RFC 9110 section 10.1.1).
-    package var expectsContinue: Bool {
+    private var expectsContinue: Bool {
         Self.expectation.flatMap { headers[$0] }?.lowercased() == "100-continue"
     }
 

@@ -5,12 +5,18 @@ import Hummingbird
 import NIOCore
 import NIOEmbedded
 import NIOHTTPTypes
+import struct SessionProtocol.OnionRequest
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import SessionServer
 
 @Suite("Session: room for large bodies") struct BodyRoomTests {
+    private final class Flag: Sendable {
+        let state = Mutex(false)
+    }
+
     private static func network(_ number: Int) -> SenderNetwork { SenderNetwork(IPAddress("10.0.\(number).1")) }
 
     @Test func aNetworkAloneHasHalfAndAFurtherOneStillFindsRoom() {
@@ -57,19 +63,75 @@ import Testing
         #expect(room.take(250, of: Self.network(3), 7) == .held)
     }
 
-    @Test(arguments: [(20_000, 0), (10_000, 1)]) func aClientIsAskedForItsBodyOnlyWhereItHasRoom(count: Int, continued: Int) async throws {
-        let channel = NIOAsyncTestingChannel()
+    @Test func bodiesThatAreHeldGrowWhileTheyHaveRoom() {
+        var room = BodyRoom<Int>(byteCount: 1000)
+        #expect(room.take(100, of: Self.network(1), 0) == .held)
+        #expect(room.take(300, of: Self.network(1), 1) == .held)
+        #expect(room.take(200, of: Self.network(1), 2) == .waiting)
+        // Its line is no obstacle, the room is.
+        #expect([100, 1].map { room.grow(by: $0, of: Self.network(1)) } == [true, false])
+        #expect(room.release(200, of: Self.network(1)) == [2])
+    }
+
+    @Test func tenNetworksLeaveAnEighthOfTheRoom() {
+        var room = BodyRoom<Int>(byteCount: 24 << 20, limits: .init(freeFactor: 7))
+        var held = 0
+        for number in 1...10 { while room.take(100_000, of: Self.network(number), 0) == .held { held += 100_000 } }
+        #expect(held <= 21 << 20)
+        #expect((0..<3).map { room.take(100_000, of: Self.network(11), $0) } == Array(repeating: .held, count: 3))
+    }
+
+    @Test func theLargestOnionRequestHasRoomBesideOthers() {
+        var room = BodyRoom<Int>(byteCount: 24 << 20, limits: .init(freeFactor: 7))
+        #expect(room.take(100_000, of: Self.network(1), 0) == .held)
+        #expect(room.take(OnionRequest.maximumByteCount, of: Self.network(2), 0) == .held)
+        #expect(room.take(4 << 20, of: Self.network(3), 0) == .waiting)
+        #expect(room.take(1 << 20, of: Self.network(4), 0) == .held)
+    }
+
+    private static func request(_ byteCount: Int, _ body: RequestBody, on channel: NIOAsyncTestingChannel) throws -> Request {
         var head = HTTPRequest(method: .post, scheme: "http", authority: "localhost", path: "/")
-        head.headerFields[.contentLength] = String(count)
+        head.headerFields[.contentLength] = String(byteCount)
         head.headerFields[try #require(HTTPField.Name("Expect"))] = "100-continue"
-        let body = RequestBody(buffer: ByteBuffer(repeating: 1, count: count))
-        let request = Request(head: head, body: body).continuing(on: channel)
-        // Half of the room is less than the larger body.
-        let byteCount = try await BodyReader(byteCount: 30_000).read(request, from: Self.network(1), upTo: 50_000) { result in
+        return Request(head: head, body: body).continuing(on: channel)
+    }
+
+    @Test(arguments: [(60_000, 0), (40_000, 1)]) func aClientIsAskedForItsBodyUnlessItIsTooLarge(count: Int, continued: Int) async throws {
+        let channel = NIOAsyncTestingChannel()
+        let request = try Self.request(count, RequestBody(buffer: ByteBuffer(repeating: 1, count: count)), on: channel)
+        let byteCount = try await BodyReader(byteCount: 400_000).read(request, from: Self.network(1), upTo: 50_000) { result in
             if case .body(let bytes) = result { bytes.count } else { 0 }
         }
         #expect(byteCount == count * continued)
         #expect((try await channel.readOutbound(as: HTTPResponsePart.self) != nil) == (continued == 1))
+    }
+
+    /// A head of 150 bytes announces any size.
+    @Test func aBodyThatIsOnlyAnnouncedTakesNoRoom() async throws {
+        let reader = BodyReader(byteCount: 800_000)
+        var readings: [Task<Void, any Error>] = []
+        defer { for reading in readings { reading.cancel() } }
+        for number in 1...7 {
+            let (channel, stream) = (NIOAsyncTestingChannel(), RequestBody.makeStream())
+            let request = try Self.request(90_000, stream.0, on: channel)
+            readings.append(
+                Task {
+                    try await reader.read(request, from: Self.network(number), upTo: 100_000) { _ in }
+                    withExtendedLifetime(stream.1) {}
+                })
+            // Once it was asked for the body, it has what room it gets before.
+            _ = try await channel.waitForOutboundWrite(as: HTTPResponsePart.self)
+        }
+        let body = RequestBody(buffer: ByteBuffer(repeating: 1, count: 90_000))
+        let request = try Self.request(90_000, body, on: NIOAsyncTestingChannel())
+        let isRead = Flag()
+        readings.append(
+            Task {
+                try await reader.read(request, from: Self.network(8), upTo: 100_000) { result in
+                    if case .body = result { isRead.state.withLock { $0 = true } }
+                }
+            })
+        try await eventually { isRead.state.withLock(\.self) }
     }
 
     @Test(arguments: 1...5) func heldBodiesFitAndAllWaitingOnesAreHeldInTheEnd(seed: UInt64) throws {

@@ -2,10 +2,11 @@ import HTTPService
 import HTTPTypes
 import Hummingbird
 import NIOCore
+import SessionProtocol
 import Synchronization
 
 /// Reads request bodies in bounded memory: a small allowance for each request, and ``BodyRoom`` for large bodies. A large body that must wait is not
-/// read meanwhile, so that its client cannot send more.
+/// read meanwhile, so that its client cannot send more. Room is taken for the bytes that have arrived, rounded up: a client can announce any size, and send nothing.
 final class BodyReader: Sendable {
     enum Result: Sendable {
         case body([UInt8])
@@ -17,12 +18,14 @@ final class BodyReader: Sendable {
 
     /// Allowance of each request in bytes, outside of the room: over 20 subscriptions.
     private static let freeByteCount = 16 << 10
+    /// The room that a body over ``freeByteCount`` gets at first, if it is not smaller. All subscriptions of a request fit, also in an onion request.
+    private static let firstByteCount = SessionProtocol.RequestBody.maximumByteCount + 4096
 
     private let room: Mutex<BodyRoom<CheckedContinuation<Bool, Never>>>
 
     /// - Parameter byteCount: limit of all large bodies together, in bytes.
     init(byteCount: Int) {
-        room = Mutex(BodyRoom(byteCount: byteCount))
+        room = Mutex(BodyRoom(byteCount: byteCount, limits: .init(freeFactor: 7)))
     }
 
     /// Passes the body to `use`, and releases its room when `use` returns.
@@ -40,20 +43,15 @@ final class BodyReader: Sendable {
         var taken = 0
         defer { if taken > 0 { release(taken, of: network) } }
         var bytes: [UInt8] = []
-        // Reading tells a client that waits for 100 Continue to send, so the room comes first.
-        if request.expectsContinue, let announced, announced > Self.freeByteCount {
-            guard await take(announced, of: network) else { return try await use(.busy) }
-            taken = announced
-        }
         for try await chunk in request.body {
             let count = bytes.count + chunk.readableBytes
             guard count <= limit else { return try await use(.tooLarge) }
-            // Room for all of it, so that no body waits for others while it has some.
-            if count > Self.freeByteCount, taken == 0 {
-                let whole = announced ?? limit
-                guard await take(whole, of: network) else { return try await use(.busy) }
-                taken = whole
-                bytes.reserveCapacity(announced ?? count)
+            if count > max(taken, Self.freeByteCount) {
+                let larger = max(count, min(max(2 * count, Self.firstByteCount), announced ?? limit))
+                let hasRoom = await taken == 0 ? take(larger, of: network) : room.withLock { $0.grow(by: larger - taken, of: network) }
+                guard hasRoom else { return try await use(.busy) }
+                taken = larger
+                bytes.reserveCapacity(larger)
             }
             bytes += chunk.readableBytesView
         }

@@ -2,8 +2,9 @@ import DequeModule
 
 /// The room for large request bodies, in bytes, divided by the networks of the clients. A value without I/O.
 ///
-/// A network may hold at most as much as remains free: half of the room if it is the only one, and 1/(k + 1) of it with k networks. So a further
-/// network finds room for its first bodies at any time.
+/// A network may hold a part of the room that remains free, so that a further network finds room for its bodies: with ``Limits/freeFactor`` 7, an
+/// eighth of the room if it is the first. One network at a time may hold more, as much as remains free: the largest onion request needs it. Then ten
+/// networks leave an eighth of the room.
 ///
 ///     body ──(room)────────────────────────▶ held ──▶ released
 ///      ├──(no room)──▶ waiting ──(room)──────▲
@@ -20,6 +21,8 @@ struct BodyRoom<Waiting: Sendable>: Sendable {
         var networkCount = 64
         /// Waiting bodies of all networks.
         var totalCount = 256
+        /// The free room stays at least this many times as large as the room of a network, except one.
+        var freeFactor = 1
     }
 
     private let byteCount: Int
@@ -49,6 +52,15 @@ struct BodyRoom<Waiting: Sendable>: Sendable {
         return .waiting
     }
 
+    /// Makes a body that is held larger. It cannot wait, because bodies that wait for each other would not end.
+    ///
+    /// - Returns: false if there is no room.
+    mutating func grow(by count: Int, of network: SenderNetwork) -> Bool {
+        guard hasRoom(for: count, of: network) else { return false }
+        hold(count, of: network)
+        return true
+    }
+
     /// Releases a body that was held.
     ///
     /// - Returns: the waiting bodies that are held from now on.
@@ -72,7 +84,9 @@ struct BodyRoom<Waiting: Sendable>: Sendable {
     }
 
     private func hasRoom(for count: Int, of network: SenderNetwork) -> Bool {
-        (held[network] ?? 0) + count <= byteCount - heldByteCount - count
+        let (all, free) = ((held[network] ?? 0) + count, byteCount - heldByteCount - count)
+        guard all <= free else { return false }
+        return all * limits.freeFactor <= free || held.allSatisfy { $0.key == network || $0.value <= byteCount / (1 + limits.freeFactor) }
     }
 
     private mutating func hold(_ count: Int, of network: SenderNetwork) {
