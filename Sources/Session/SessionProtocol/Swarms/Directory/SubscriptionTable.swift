@@ -1,3 +1,5 @@
+import Core
+
 /// Subscriptions by id and by account, in reusable slots: a million of them without an allocation each.
 struct SubscriptionTable: Sendable {
     struct Slot: Sendable {
@@ -11,6 +13,8 @@ struct SubscriptionTable: Sendable {
         /// The next slot of the same account; −1 for none.
         var next: Int32
         var byteCount: Int32
+        /// Until then, in seconds of the clock, the requests made so far count: see ``SubscriptionTable/admitsRequest(ofSlot:at:interval:burst:)``.
+        var countedUntil: Int32 = 0
     }
 
     struct Account: Sendable {
@@ -64,10 +68,13 @@ struct SubscriptionTable: Sendable {
         accountIndex.find(account.hash(keyedBy: hashKey)) { accounts[$0].id == account }
     }
 
+    /// The slots of a subscription: one, and one for each additional place of its account. None if it is unknown.
+    func slots(of id: SubscriptionID) -> [Int] { slot(of: id).map { [$0] + copies(ofSlot: $0) } ?? [] }
+
     /// - Parameters:
     ///   - byteCount: The size of its monitor entry in bytes.
     ///   - swarm: Finds the index of the swarm of a new account.
-    /// - Returns: Its slots: one, and one for each additional place of its account. Existing slots keep their sequence numbers.
+    /// - Returns: Its slots: see ``slots(of:)``. Existing slots keep their sequence numbers.
     mutating func set(_ id: SubscriptionID, account: AccountID, byteCount: Int, swarm: (AccountID) -> Int?) -> [Int] {
         let size = Int32(clamping: byteCount)
         if let slot = slot(of: id) {
@@ -154,6 +161,20 @@ struct SubscriptionTable: Sendable {
     func ids(where condition: (AccountID) -> Bool) -> [SubscriptionID] {
         accounts.indices.filter { accounts[$0].first >= 0 && accounts[$0].owner < 0 && condition(accounts[$0].id) }
             .flatMap { slots(ofAccount: $0).map { slots[$0].id } }
+    }
+
+    /// Whether a subscription may be asked for now, and counts it if so. One number per subscription does it: each request moves the time until
+    /// which requests count by the interval, and it may be ahead by as many intervals as the burst has.
+    ///
+    /// - Parameters:
+    ///   - interval: the mean time between two requests.
+    ///   - burst: the number of requests that may come at once.
+    mutating func admitsRequest(ofSlot slot: Int, at now: Instant, interval: Duration, burst: Int) -> Bool {
+        let (seconds, interval) = (now.sinceEpoch.components.seconds, interval.components.seconds)
+        let countedUntil = max(Int64(slots[slot].countedUntil), seconds) + interval
+        guard countedUntil <= seconds + Int64(burst) * interval else { return false }
+        slots[slot].countedUntil = Int32(clamping: countedUntil)
+        return true
     }
 
     // MARK: Slots

@@ -24,6 +24,10 @@ extension SwarmMonitor {
         package var renewal: Duration = .seconds(45 * 60)
         /// Up to this fraction of ``renewal`` is added at random.
         package let renewalSpread = 0.22
+        /// The mean time between two requests for a subscription that its client renews all the time.
+        package let repeatInterval = Duration.seconds(60)
+        /// The number of requests for a subscription that may follow each other at once.
+        package let repeatBurst = 4
         /// Limit of the time from the start of a connection to HELLO.
         package var connectTimeout: Duration = .seconds(30)
         package var replyTimeout: Duration = .seconds(60)

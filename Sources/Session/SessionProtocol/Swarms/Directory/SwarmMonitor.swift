@@ -14,6 +14,9 @@ package struct SwarmMonitor: Sendable {
     let configuration: Configuration
     var random: SplitMix64
     var subscriptions = SubscriptionTable()
+    /// Subscriptions to ask for at ``heldUntil``: renewed more often than ``Configuration/repeatInterval`` allows, or not readable.
+    private var held: Set<SubscriptionID> = []
+    private var heldUntil: Instant?
     var swarms: [Swarm] = []
     var swarmIndex: [UInt64: Int] = [:]
     var ring = SwarmRing([])
@@ -62,6 +65,7 @@ package struct SwarmMonitor: Sendable {
     // MARK: Subscriptions
 
     /// Adds subscriptions, or renews them with another signature: asks all servers of their swarms, with as few requests to each server as possible.
+    /// One that is renewed too often is asked for later, with the entry that is stored then: each renewal would cost requests to all of these servers.
     package mutating func set(_ all: [MonitoredSubscription], at now: Instant) {
         subscriptions.reserveCapacity(adding: all.count)
         var isChanged = [Bool](repeating: false, count: swarms.count)
@@ -69,12 +73,46 @@ package struct SwarmMonitor: Sendable {
             let slots = subscriptions.set(one.id, account: one.account, byteCount: one.entryByteCount) { [ring, swarmIndex] account in
                 ring.swarm(at: account.swarmPosition).flatMap { swarmIndex[$0] }
             }
-            for slot in slots {
-                guard let swarm = subscriptions.swarm(ofSlot: slot) else { continue }
-                join(swarm, slot)
-                isChanged[swarm] = true
-            }
+            join(one.id, slots, at: now, &isChanged)
         }
+        askForNewMembers(ofSwarms: isChanged, at: now)
+    }
+
+    /// Asks for subscriptions again some seconds later, because their entries could not be read. Those that are removed meanwhile are left out.
+    package mutating func askLater(_ ids: [SubscriptionID], at now: Instant) {
+        guard !ids.isEmpty else { return }
+        held.formUnion(ids)
+        heldUntil = heldUntil ?? now + configuration.repeatInterval / 4
+        if let heldUntil { wake(at: heldUntil) }
+    }
+
+    private mutating func askForHeld(at now: Instant) {
+        guard let due = heldUntil, due <= now else { return }
+        let ids = held.sorted { $0.rawValue < $1.rawValue }
+        (held, heldUntil) = ([], nil)
+        var isChanged = [Bool](repeating: false, count: swarms.count)
+        for id in ids { join(id, subscriptions.slots(of: id), at: now, &isChanged) }
+        askForNewMembers(ofSwarms: isChanged, at: now)
+    }
+
+    /// - Parameters:
+    ///   - slots: its slots, the first of which has the count of its requests; none if it was removed.
+    ///   - isChanged: set for the swarms that it joins.
+    private mutating func join(_ id: SubscriptionID, _ slots: [Int], at now: Instant, _ isChanged: inout [Bool]) {
+        guard let first = slots.first else { return }
+        let (interval, burst) = (configuration.repeatInterval, configuration.repeatBurst)
+        guard subscriptions.admitsRequest(ofSlot: first, at: now, interval: interval, burst: burst) else {
+            return askLater([id], at: now)
+        }
+        if !held.isEmpty { held.remove(id) }
+        for slot in slots {
+            guard let swarm = subscriptions.swarm(ofSlot: slot) else { continue }
+            join(swarm, slot)
+            isChanged[swarm] = true
+        }
+    }
+
+    private mutating func askForNewMembers(ofSwarms isChanged: [Bool], at now: Instant) {
         for swarm in swarms.indices where isChanged[swarm] { askForNewMembers(ofSwarm: swarm, at: now) }
     }
 
@@ -130,13 +168,14 @@ package struct SwarmMonitor: Sendable {
             check(index, at: now)
         }
         moveOn(at: now)
+        askForHeld(at: now)
         connect(at: now)
         if let wanted = mapWantedAt, wanted <= now {
             mapWantedAt = nil
             mapRequestedAt = now
             actions.append(.requestMap)
         }
-        nextWakeUp = [mapWantedAt, askAt, movesAt].compactMap(\.self).min()
+        nextWakeUp = [mapWantedAt, askAt, movesAt, heldUntil].compactMap(\.self).min()
         for server in servers {
             if let due = server.wakeUp { wake(at: due) }
             if case .idle(let retryAt) = server.state, connectingCount < configuration.maximumConnecting { wake(at: retryAt) }

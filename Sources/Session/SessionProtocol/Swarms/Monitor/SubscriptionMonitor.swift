@@ -137,7 +137,7 @@ package final class SubscriptionMonitor: Sendable {
         }
     }
 
-    /// Adds or renews a stored subscription: asks all servers of its swarm within 20 ms.
+    /// Adds or renews a stored subscription: asks all servers of its swarm within 20 ms, or about a minute later if it is renewed all the time.
     package func set(_ subscription: MonitoredSubscription) {
         gather { $0.set(subscription) }
     }

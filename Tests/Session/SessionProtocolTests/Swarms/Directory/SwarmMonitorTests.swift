@@ -144,6 +144,53 @@ import Testing
         #expect(network.monitor.figures.subscriptions == 1)
     }
 
+    /// Each request goes to all servers of the swarm, and anyone can renew a subscription as often as the network allows.
+    @Test func aSubscriptionThatIsRenewedAllTheTimeIsAskedForOnceAMinute() {
+        var network = Network()
+        let connection = network.connect([server(1, swarm: 100)])[0]
+        var (askedAt, now): ([Instant], Instant) = ([], .zero)
+        while now < .seconds(600) {
+            network.monitor.set(id(1), account: account(5), entryByteCount: 200, at: now)
+            network.monitor.advance(to: now)
+            for ask in network.asks() {
+                askedAt.append(now)
+                network.monitor.replied(ask.tag, [.success], at: now)
+            }
+            #expect(network.monitor.accepts(account(5), from: connection))
+            now += .milliseconds(500)
+        }
+        // An app that is started a few times is asked for each time.
+        #expect(askedAt.prefix(4) == [.zero, .milliseconds(500), .seconds(1), .milliseconds(1500)])
+        #expect(10...14 ~= askedAt.count && zip(askedAt[3...], askedAt[4...]).allSatisfy { 50...75 ~= ($1 - $0) / .seconds(1) })
+    }
+
+    @Test func theLastOfManyRenewalsIsAskedForAndNotOnceItIsRemoved() {
+        var network = Network()
+        network.connect([server(1, swarm: 100), server(2, swarm: 100)])
+        for number in 1...2 {
+            for _ in 0..<10 { network.monitor.set(id(number), account: account(5), entryByteCount: 200, at: .seconds(1)) }
+        }
+        #expect(network.asks().map(\.ids).count == 16)
+        // Others are not held up.
+        network.monitor.set(id(3), account: account(6), entryByteCount: 200, at: .seconds(1))
+        #expect(network.asks().map(\.ids) == [[id(3)], [id(3)]])
+        network.monitor.remove(id(2))
+        let (asks, at) = network.nextAsks()
+        #expect(asks.map(\.ids) == [[id(1)], [id(1)]] && at <= .seconds(76))
+        #expect(network.nextAsks().at >= .seconds(45 * 60))
+    }
+
+    @Test func aSubscriptionThatCouldNotBeReadIsAskedForAgainUnlessItIsRemoved() {
+        var network = Network()
+        network.connect([server(1, swarm: 100)])
+        for number in 1...3 { network.monitor.set(id(number), account: account(5), entryByteCount: 200, at: .zero) }
+        network.answerAll(at: .zero)
+        network.monitor.askLater([id(1), id(2)], at: .seconds(1))
+        network.monitor.remove(id(2))
+        let (asks, at) = network.nextAsks()
+        #expect(asks.map(\.ids) == [[id(1)]] && at == .seconds(16))
+    }
+
     @Test func everySubscriptionOfAnAccountIsAsked() {
         var network = Network()
         let connection = network.connect([server(1, swarm: 100)])[0]
@@ -333,8 +380,8 @@ import Testing
         }
         for number in 1...200 {
             // Some renewals come before the answer to the former request.
-            for _ in 0..<atOnce { network.monitor.set(id(1), account: account(5), entryByteCount: 200, at: .milliseconds(number)) }
-            network.refuseAll(refusal, at: .milliseconds(number))
+            for _ in 0..<atOnce { network.monitor.set(id(1), account: account(5), entryByteCount: 200, at: .seconds(300 * number)) }
+            network.refuseAll(refusal, at: .seconds(300 * number))
             expectCounts(1...2)
             #expect(!network.monitor.accepts(account(5), from: connection))
         }
@@ -342,10 +389,10 @@ import Testing
         expectCounts(0...0)
         // As does a device that subscribes and unsubscribes.
         for number in 2...200 {
-            network.monitor.set(id(number), account: account(5), entryByteCount: 200, at: .seconds(1))
-            if atOnce == 1 { network.refuseAll(refusal, at: .seconds(1)) }
+            network.monitor.set(id(number), account: account(5), entryByteCount: 200, at: .seconds(100_000))
+            if atOnce == 1 { network.refuseAll(refusal, at: .seconds(100_000)) }
             network.monitor.remove(id(number))
-            network.refuseAll(refusal, at: .seconds(1))
+            network.refuseAll(refusal, at: .seconds(100_000))
             expectCounts(0...0)
         }
     }
