@@ -38,6 +38,8 @@ final class SessionService: RateLimitedService {
     /// Names of subscriptions stored or changed by any node.
     private let changed = Mutex<Set<[UInt8]>>([])
     private let subscriptionsChanged = WakeUpSignal()
+    /// Row ids and names that could not be read because of damage. They are read again each minute: a disk may have failed for a while.
+    private let unreadable = Mutex<(ranges: Set<Range<Int64>>, names: Set<[UInt8]>)>(([], []))
     private let intake: SessionIntake
     let figures: ThrottledReading<SubscriptionFigures>
     /// Push services with a gorush endpoint.
@@ -62,7 +64,7 @@ final class SessionService: RateLimitedService {
         let store = node.store
         let now = node.now
         figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
-        let entries = StoredEntries(store)
+        let entries = StoredEntries(store, errors: node.errors)
         let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
         intake = SessionIntake(node, source: source, limits: limits, sodium: configuration.sodium, ageLimit: configuration.ageLimit)
         let monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
@@ -192,14 +194,20 @@ final class SessionService: RateLimitedService {
         _ range: Range<Int64>, _ take: @escaping @Sendable ([MonitoredSubscription]) -> Void
     ) async -> Result<Int, StoreError> {
         let subscriptions = Subscriptions(node.store.sealer)
+        var count = 0
         do throws(StoreError) {
-            return .success(
-                try await node.store.onReader { store throws(StoreError) in
+            let unreadable = try await node.store.readAroundDamage(in: range) { part throws(StoreError) in
+                let found = try await node.store.onReader { store throws(StoreError) in
                     var found: [MonitoredSubscription] = []
-                    try subscriptions.forEachAccount(in: store, range) { found.append($0) }
+                    try subscriptions.forEachAccount(in: store, part) { found.append($0) }
                     if !found.isEmpty { take(found) }
                     return found.count
-                })
+                }
+                count += found
+            }
+            self.unreadable.withLock { $0.ranges.formUnion(unreadable.map(\.part)) }
+            node.errors.log(unreadable.map(\.error))
+            return .success(count)
         } catch {
             return .failure(error)
         }
@@ -209,6 +217,18 @@ final class SessionService: RateLimitedService {
     func reload() async throws(StoreError) {
         let count = try await loadOnce()
         if limits.limiter.countsRegistrations { limits.limiter.counted(registrations: count) }
+    }
+
+    private func loadUnreadable() async {
+        let former = unreadable.withLock { unreadable in
+            defer { unreadable = ([], []) }
+            return unreadable
+        }
+        for name in former.names { registeredElsewhere(name) }
+        for range in former.ranges {
+            guard case .failure = await load(range, { [monitor] in monitor.load($0) }) else { continue }
+            unreadable.withLock { _ = $0.ranges.insert(range) }
+        }
     }
 
     // MARK: Several nodes
@@ -275,10 +295,14 @@ final class SessionService: RateLimitedService {
                     if isTooMany {
                         try await reload()
                     } else {
-                        let found = try await node.store.fetch(subscriptions.named(names, at: node.now().seconds))
-                        let news = found.filter { known.value(of: $0.subscription.id) != $0.mark }
-                        for one in news { known.set(one.mark, of: one.subscription.id) }
-                        shared.changed(news.map(\.subscription))
+                        let unreadable = try await node.store.readAroundDamage(in: names[...]) { part throws(StoreError) in
+                            let found = try await node.store.fetch(subscriptions.named(Array(part), at: node.now().seconds))
+                            let news = found.filter { known.value(of: $0.subscription.id) != $0.mark }
+                            for one in news { known.set(one.mark, of: one.subscription.id) }
+                            shared.changed(news.map(\.subscription))
+                        }
+                        self.unreadable.withLock { $0.names.formUnion(unreadable.lazy.flatMap(\.part)) }
+                        node.errors.log(unreadable.map(\.error))
                     }
                     isFailing = false
                 } catch {
@@ -337,6 +361,7 @@ final class SessionService: RateLimitedService {
 
     func recount() async {
         await count()
+        await loadUnreadable()
         limits.endMinute(of: node)
         if proxyWatch.withLock({ $0.endMinute() }) {
             node.logger.warning("X-Forwarded-For from an untrusted reverse proxy; name its address in --session-proxy")

@@ -1,3 +1,4 @@
+import NodeMetrics
 import SessionProtocol
 import Storage
 import Synchronization
@@ -12,6 +13,7 @@ final class StoredEntries: MonitorEntrySource {
 
     private let store: any Store
     private let subscriptions: Subscriptions
+    private let errors: RepeatedErrors
     /// Holds this source of its entries.
     private let monitor = Mutex(Weak())
 
@@ -19,8 +21,9 @@ final class StoredEntries: MonitorEntrySource {
         weak var monitor: (any SubscriptionMonitoring)?
     }
 
-    init(_ store: any Store) {
+    init(_ store: any Store, errors: RepeatedErrors) {
         self.store = store
+        self.errors = errors
         subscriptions = Subscriptions(store.sealer)
     }
 
@@ -30,14 +33,27 @@ final class StoredEntries: MonitorEntrySource {
         self.monitor.withLock { $0.monitor = monitor }
     }
 
+    /// Subscriptions on damaged pages are left out, and are not removed.
     func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
         var entries: [SubscriptionID: MonitorEntry] = [:]
         for chunk in ids.chunks(of: Self.chunk) {
-            entries.merge(try await store.fetch(subscriptions.monitorEntries(of: Array(chunk)))) { first, _ in first }
-        }
-        if entries.count < ids.count, let monitor = monitor.withLock(\.monitor) {
-            for id in ids where entries[id] == nil { monitor.remove(id) }
+            var missing: [SubscriptionID] = []
+            let unreadable = try await store.readAroundDamage(in: chunk) { part throws(StoreError) in
+                let found = try await store.fetch(subscriptions.monitorEntries(of: Array(part)))
+                entries.merge(found) { first, _ in first }
+                missing += part.filter { found[$0] == nil }
+            }
+            errors.log(unreadable.map(\.error))
+            if let monitor = monitor.withLock(\.monitor) { for id in missing { monitor.remove(id) } }
         }
         return entries
+    }
+}
+
+extension RepeatedErrors {
+    /// Logs the errors of parts of the subscriptions that `readAroundDamage` left out.
+    func log(_ unreadable: [StoreError]) {
+        guard let first = unreadable.first else { return }
+        log("left out subscriptions that can't be read", reason: first.message, count: unreadable.count)
     }
 }

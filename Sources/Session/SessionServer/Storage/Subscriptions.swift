@@ -85,14 +85,15 @@ package struct Subscriptions: Sendable {
     ]
 
     /// - Parameter row: the columns ``monitoredColumns``.
-    /// - Returns: nil if the row cannot be decrypted.
-    private func monitored(_ row: Row) throws -> MonitoredSubscription? {
-        let binding = Self.binding(try row.bytes(1), try row.integer(2))
-        guard let plain = try? sealer.open(try row.bytes(4), in: SessionStorage.subscription, boundTo: binding),
+    /// - Returns: nil if the row cannot be decrypted, or has values of other kinds.
+    private func monitored(_ row: Row) -> MonitoredSubscription? {
+        guard let id = try? row.integer(0), let name = try? row.bytes(1), let signedAt = try? row.integer(2),
+            let entryByteCount = try? row.integer(3), let sealed = try? row.bytes(4),
+            let plain = try? sealer.open(sealed, in: SessionStorage.subscription, boundTo: Self.binding(name, signedAt)),
             let account = try? SubscriptionRecord.account(in: plain)
         else { return nil }
         return MonitoredSubscription(
-            id: SubscriptionID(rawValue: try row.integer(0)), account: account, entryByteCount: Int(clamping: try row.integer(3)))
+            id: SubscriptionID(rawValue: id), account: account, entryByteCount: Int(clamping: entryByteCount))
     }
 
     private static let findAccounts = Query(
@@ -140,7 +141,7 @@ package struct Subscriptions: Sendable {
     ///   - visit: called for each.
     func forEachAccount(in store: any Store, _ range: Range<Int64>, _ visit: (MonitoredSubscription) -> Void) throws(StoreError) {
         try store.scan(Self.findAccounts(.integer(range.lowerBound), .integer(range.upperBound))) { row in
-            if let subscription = try monitored(row) { visit(subscription) }
+            if let subscription = monitored(row) { visit(subscription) }
             return true
         }
     }

@@ -78,7 +78,7 @@ package struct SwarmMonitor: Sendable {
         askForNewMembers(ofSwarms: isChanged, at: now)
     }
 
-    /// Asks for subscriptions again some seconds later, because their entries could not be read. Those that are removed meanwhile are left out.
+    /// Asks for subscriptions again some seconds later, because their entries could not be read. Subscriptions removed meanwhile are left out.
     package mutating func askLater(_ ids: [SubscriptionID], at now: Instant) {
         guard !ids.isEmpty else { return }
         held.formUnion(ids)

@@ -96,8 +96,12 @@ extension SubscriptionMonitor {
             do {
                 let entries = try await entries.entries(of: ids)
                 for request in batch { send(request, entries) }
+                let missing = ids.filter { entries[$0] == nil }
                 queue.async {
-                    self.change { state, now in for request in batch { state.monitor.sent(request.tag, at: now) } }
+                    self.change { state, now in
+                        for request in batch { state.monitor.sent(request.tag, at: now) }
+                        state.monitor.askLater(missing, at: now)
+                    }
                 }
                 return
             } catch {
@@ -109,10 +113,10 @@ extension SubscriptionMonitor {
     }
 
     private func send(_ request: RequestQueue.Request, _ entries: [SubscriptionID: MonitorEntry]) {
-        // The reply lists outcomes by position, so another entry replaces the one of a subscription that has ended.
+        // The reply lists outcomes by position, so another entry replaces the one of a subscription that has ended or can't be read.
         let known = request.ids.compactMap { entries[$0] }
         guard let substitute = known.first else {
-            // All subscriptions have ended: no request is sent.
+            // There is nothing to ask for: no request is sent.
             queue.async {
                 self.change { state, now in
                     let outcomes = [MonitorOutcome](repeating: .success, count: request.ids.count)
