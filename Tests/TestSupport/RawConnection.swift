@@ -49,11 +49,18 @@ package final class RawConnection: Sendable {
 
     /// Whether the other side closed the connection. Received bytes are discarded.
     package var isClosed: Bool {
+        var text = ""
+        return receive(into: &text)
+    }
+
+    /// Adds what has arrived to a text, and returns whether the other side closed the connection.
+    package func receive(into text: inout String) -> Bool {
         var buffer = [UInt8](repeating: 0, count: 4096)
         while true {
             let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
             if count == 0 { return true }
             if count < 0 { return errno != EAGAIN && errno != EINTR }
+            text += String(decoding: buffer.prefix(count), as: UTF8.self)
         }
     }
 }

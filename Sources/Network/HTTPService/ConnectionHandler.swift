@@ -49,7 +49,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         switch unwrapInboundIn(data) {
         case .head: update(context) { $0.readHead(at: $1) }
-        case .body: break
+        // An upload in progress is not idle.
+        case .body: update(context) { _, _ in }
         case .end: update(context) { progress, _ in progress.readEnd() }
         }
         context.fireChannelRead(data)

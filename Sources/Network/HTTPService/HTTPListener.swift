@@ -43,7 +43,7 @@ package struct HTTPListener: Sendable {
         let register = ConnectionRegister(limit: limits.connections)
         let quiet = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
         let application = Application(
-            responder: HostChecking(base: responder, hosts: hosts, exemptPaths: exemptPaths),
+            responder: CloseAnnouncing(base: HostChecking(base: responder, hosts: hosts, exemptPaths: exemptPaths)),
             server: HTTPServerBuilder { [limits, tls] responder in
                 let http = HTTP1Channel(
                     responder: { request, writer, channel in try await responder(request.continuing(on: channel), writer, channel) },

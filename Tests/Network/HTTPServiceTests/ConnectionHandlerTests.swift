@@ -113,4 +113,17 @@ import Testing
         loop.run()
         #expect(first.isActive && !second.isActive && third.isActive)
     }
+
+    @Test func anUploadIsNotTheLongestIdleConnection() throws {
+        let loop = EmbeddedEventLoop()
+        let upload = try connect(loop)
+        try upload.writeInbound(Self.head)
+        loop.advanceTime(by: .seconds(1))
+        let idle = try connect(loop)
+        loop.advanceTime(by: .seconds(1))
+        try upload.writeInbound(HTTPRequestPart.body(ByteBuffer(string: "x")))
+        let third = try connect(loop)
+        loop.run()
+        #expect(upload.isActive && !idle.isActive && third.isActive)
+    }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import Hummingbird
 import Logging
 import NIOCore
@@ -6,8 +7,33 @@ import Testing
 
 @testable import HTTPService
 
-@Suite("The stop of an HTTP listener", .timeLimit(.minutes(2)))
+@Suite("HTTP listener", .timeLimit(.minutes(2)))
 struct HTTPListenerTests {
+    /// As curl's `--http2` and Java's HttpClient do with each request over plain HTTP.
+    @Test(
+        "Clients that offer another protocol get their responses, each on a connection that closes after it",
+        arguments: ["GET / HTTP/1.1\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n", "CONNECT localhost:443 HTTP/1.1\r\n"])
+    func offersOfOtherProtocols(head: String) async throws {
+        let quiet = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
+        let listener = HTTPListener(.hostname("127.0.0.1", port: 0), limits: HTTPLimits(connections: 4), hosts: nil, logger: quiet)
+        var routes = Routes()
+        routes.get("") { _, _ in Response(status: .ok) }
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { [routes] in try await listener.run(routes.responder) { port.yield($0.localAddress?.port ?? 0) } }
+        let number = try #require(await ports.first { _ in true })
+        let plain = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        for _ in 0..<2 {
+            let client = try RawConnection(port: UInt16(number), sending: "\(plain)\(head)Host: localhost\r\n\r\n\(plain)")
+            var text = ""
+            try await eventually { client.receive(into: &text) }
+            let responses = text.components(separatedBy: "HTTP/1.1 ").dropFirst()
+            #expect(responses.map { $0.prefix(3) } == ["200", head.hasPrefix("GET") ? "200" : "404"])
+            #expect(responses.map { $0.lowercased().contains("connection: close\r\n") } == [false, true])
+        }
+        running.cancel()
+        try await running.value
+    }
+
     @Test("A listener stops although a client does not complete its request")
     func unfinishedRequest() async throws {
         var limits = HTTPLimits(connections: 4)
