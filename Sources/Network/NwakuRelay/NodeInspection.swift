@@ -61,7 +61,7 @@ extension NwakuAPI {
 
     private func version() async -> String? {
         guard let answer = try? await exchange(url: "/version", timeout: .seconds(5)), answer.status == 200 else { return nil }
-        let text = NwakuAPIError.excerpt(answer.body)
+        let text = Excerpt.of(answer.body)
         return text.isEmpty ? nil : text
     }
 

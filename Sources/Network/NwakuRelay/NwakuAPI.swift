@@ -122,7 +122,7 @@ package struct NwakuAPI: Sendable {
         try check(answer, path: path)
         guard let page = StoreAnswer(json: answer.body) else { throw .unreadable(path) }
         if let status = page.status, !(200..<300).contains(status) {
-            throw .refused(status, path: path, text: NwakuAPIError.excerpt(Array(page.text.utf8)))
+            throw .refused(status, path: path, text: Excerpt.of(page.text.utf8))
         }
         return page.page(for: query)
     }
@@ -147,7 +147,7 @@ package struct NwakuAPI: Sendable {
 
     func check(_ answer: HTTPResponse, path: String) throws(NwakuAPIError) {
         guard (200..<300).contains(answer.status) else {
-            throw .refused(answer.status, path: path, text: NwakuAPIError.excerpt(answer.body))
+            throw .refused(answer.status, path: path, text: Excerpt.of(answer.body))
         }
     }
 }

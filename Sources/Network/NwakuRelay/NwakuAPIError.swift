@@ -27,13 +27,6 @@ package struct NwakuAPIError: Error, Hashable, CustomStringConvertible {
         case .unreachable, .unreadable: false
         }
     }
-
-    /// The start of a node's response, limited to one short line of printable ASCII, so that neither terminal escape sequences nor characters
-    /// that change the text direction get into logs.
-    static func excerpt(_ body: [UInt8]) -> String {
-        let line = String(decoding: body.prefix(160), as: UTF8.self).split(whereSeparator: \.isNewline).first ?? ""
-        return String(String.UnicodeScalarView(line.unicodeScalars.filter { (0x20..<0x7F).contains($0.value) }))
-    }
 }
 
 extension NwakuAPIError {

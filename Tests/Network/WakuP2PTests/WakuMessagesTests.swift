@@ -137,6 +137,21 @@ struct LightpushMessagesTests {
         #expect(throws: ProtobufError.malformed) { try OldLightpushResponse(parsing: request.encoded()) }
     }
 
+    /// Description fields of a store or lightpush response and of the older lightpush response.
+    @Test("Descriptions of peers become one short line of printable ASCII")
+    func descriptions() throws {
+        let hostile = Array("no\u{1B}[2J\u{202E} peers\nrelay attached".utf8) + [0xFF]
+        for text in [hostile, Array(repeating: UInt8(ascii: "a"), count: 1000)] {
+            let field: [UInt8] = [UInt8(text.count & 0x7F) | 0x80, UInt8(text.count >> 7)] + text
+            let expected = text == hostile ? "no[2J peers" : String(repeating: "a", count: 160)
+            #expect("\(try StoreResponse(parsing: [0x50, 0xF4, 0x03, 0x5A] + field).status)" == "status 500: \(expected)")
+            #expect("\(try StatusResponse(parsing: [0x0A, 1, 0x72, 0x50, 0xF4, 0x03, 0x5A] + field).status)" == "status 500: \(expected)")
+            let response: [UInt8] = [0x12] + field
+            let length: [UInt8] = [UInt8(response.count & 0x7F) | 0x80, UInt8(response.count >> 7)]
+            #expect(try OldLightpushResponse(parsing: [0x1A] + length + response).text == expected)
+        }
+    }
+
     @Test("Filter, byte by byte")
     func filter() throws {
         let request = FilterSubscribeRequest(requestID: "r", kind: .subscribe, pubsubTopic: topic, contentTopics: [content])

@@ -49,7 +49,7 @@ struct OldLightpushResponse: Hashable, Sendable {
     var requestID: String
     /// Whether the node accepted the message.
     var isSuccess: Bool
-    /// A description for operators, which may be empty.
+    /// A description for operators, as in ``WakuStatus/text``.
     var text: String
 }
 

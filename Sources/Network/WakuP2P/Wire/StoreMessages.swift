@@ -127,7 +127,5 @@ extension ProtobufReader.Field {
     }
 
     /// A description for operators: invalid UTF-8 does not invalidate the message.
-    func statusText(of reader: ProtobufReader) throws(ProtobufError) -> String {
-        String(decoding: reader.bytes[try content()].prefix(WakuProtocol.maximumStatusByteCount), as: UTF8.self)
-    }
+    func statusText(of reader: ProtobufReader) throws(ProtobufError) -> String { Excerpt.of(reader.bytes[try content()]) }
 }

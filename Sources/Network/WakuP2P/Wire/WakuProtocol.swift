@@ -33,23 +33,18 @@ enum WakuProtocol {
 
     static let maximumRequestIDByteCount = 256
     static let maximumTopicByteCount = 256
-    static let maximumStatusByteCount = 1024
 }
 
 /// The status of a response, with the numbers of HTTP.
 struct WakuStatus: Hashable, Sendable, CustomStringConvertible {
     /// The status code, with the meaning of HTTP's where both have it: 200 is success.
     let code: UInt32
-    /// The peer's description, for operators; may be empty. Parsing limits it to 1,024 bytes.
+    /// The peer's description, for operators; may be empty. Parsing reduces it to an `Excerpt`, since it gets into logs.
     var text: String = ""
 
     /// Whether the code is 200.
     var isSuccess: Bool { code == 200 }
-    /// Code and text, reduced to printable ASCII, since it gets into logs.
-    var description: String {
-        let words = String(String.UnicodeScalarView(text.unicodeScalars.filter { (0x20..<0x7F).contains($0.value) }))
-        return words.isEmpty ? "status \(code)" : "status \(code): \(words)"
-    }
+    var description: String { text.isEmpty ? "status \(code)" : "status \(code): \(text)" }
 }
 
 /// The response of a filter or lightpush node.
