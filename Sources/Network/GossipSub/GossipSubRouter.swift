@@ -149,7 +149,7 @@ public struct GossipSubRouter: Sendable {
         peers[peer] != nil || retained[peer] != nil || ownTopics.contains { topics[$0]?.backoff[peer] != nil }
     }
 
-    func score(_ peer: PeerNumber) -> Double {
+    package func score(_ peer: PeerNumber) -> Double {
         peers[peer]?.score.value(configuration.score) ?? 0
     }
 

@@ -90,6 +90,25 @@ struct P2PRelayTests {
         #expect(one.received.count == 1)
     }
 
+    @Test("The disconnection of a peer that misbehaves is logged with its address and score")
+    func misbehaviour() async throws {
+        let log = RecordedLog()
+        var configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr(Self.loopback)])
+        configuration.requiresMetadata = false
+        let one = RunningRelay(configuration, logger: log.logger)
+        let address = try await one.address()
+        let host = Host(key: .generate())
+        try await host.connect(to: address)
+        let stream = try await host.openStream(to: one.relay.host.peerID, ["/meshsub/1.1.0"])
+        try await stream.writeMessage(ByteBuffer(bytes: [0xFF, 0xFF]))
+        try await eventually { one.relay.host.connection(to: host.peerID) == nil && log.contains("misbehaviour") }
+        let line = try #require(log.lines.first { $0.contains("misbehaviour") })
+        #expect(line.hasPrefix("info peer disconnected: misbehaviour address=/ip4/127.0.0.1/tcp/"))
+        #expect(line.contains("peer=\(host.peerID)") && line.contains("score=-"))
+        await host.close()
+        await one.stop()
+    }
+
     @Test("An idle peer is evicted for a new one, a mesh peer is not")
     func eviction() async throws {
         let one = try listening {

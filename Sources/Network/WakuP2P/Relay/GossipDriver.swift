@@ -47,6 +47,8 @@ final class GossipDriver: Sendable {
         /// Valid messages on unwanted topics.
         var unwantedCount = 0
         var peersToLeave: [PeerID] = []
+        /// Those of them that misbehaved, with their scores.
+        var misbehaving: [(peer: PeerID, score: Double)] = []
         /// The number of peers that this node chose and for which a message was queued, without one being dropped.
         var chosenRecipientCount = 0
         /// Messages to validate; empty once ``GossipDriver/received(_:from:)`` returns.
@@ -57,6 +59,7 @@ final class GossipDriver: Sendable {
             held += other.held
             unwantedCount += other.unwantedCount
             peersToLeave += other.peersToLeave
+            misbehaving += other.misbehaving
             chosenRecipientCount += other.chosenRecipientCount
         }
     }
@@ -404,7 +407,10 @@ final class GossipDriver: Sendable {
                 case .forward(let message, let numbers):
                     for number in numbers { send(.message(message), to: number, &state, at: now) }
                 case .validate(let message, _): state.outcome.unjudged.append(message)
-                case .disconnect(let number): if let outbound = state.outbounds[number] { state.outcome.peersToLeave.append(outbound.peer) }
+                case .disconnect(let number):
+                    guard let outbound = state.outbounds[number] else { continue }
+                    state.outcome.peersToLeave.append(outbound.peer)
+                    state.outcome.misbehaving.append((outbound.peer, state.gossip.score(number)))
                 }
             }
         }

@@ -60,16 +60,28 @@ extension P2PRelay {
 
     /// Carries out the decisions of the gossip driver: disconnects peers and delivers messages.
     func carryOut(_ outcome: GossipDriver.Outcome) async {
-        for peer in outcome.peersToLeave { host.disconnect(peer) }
+        leavePeers(of: outcome)
         if !outcome.held.isEmpty {
             // After the tasks that are ready: those of the frames that arrived together with this one.
-            eventLoop.execute { [held = outcome.held] in
-                for peer in self.driver.forward(held).peersToLeave { self.host.disconnect(peer) }
-            }
+            eventLoop.execute { [held = outcome.held] in self.leavePeers(of: self.driver.forward(held)) }
         }
         if outcome.unwantedCount > 0 { configuration.report(.foreign(outcome.unwantedCount)) }
         guard !outcome.messages.isEmpty else { return }
         await inbox.append(outcome.messages)
+    }
+
+    private func leavePeers(of outcome: GossipDriver.Outcome) {
+        for (peer, score) in outcome.misbehaving { logMisbehaviour(of: peer, score: score) }
+        for peer in outcome.peersToLeave { host.disconnect(peer) }
+    }
+
+    /// Called before the peer is disconnected: afterwards nothing shows its address.
+    private func logMisbehaviour(of peer: PeerID, score: Double) {
+        guard let suppressed = lockedState.withLock({ $0.misbehaviourLog.take(at: .now) }) else { return }
+        var metadata: Logger.Metadata = ["peer": "\(peer)", "score": .stringConvertible((score * 10).rounded() / 10)]
+        metadata["address"] = host.connection(to: peer)?.remoteAddress.map { "\($0)" }
+        if suppressed > 0 { metadata["suppressed"] = .stringConvertible(suppressed) }
+        logger.info("peer disconnected: misbehaviour", metadata: metadata)
     }
 
     /// Reports to the host which connections are useful, for when it must close some.

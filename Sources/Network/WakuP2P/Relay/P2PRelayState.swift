@@ -35,6 +35,9 @@ struct P2PRelayState {
     /// Connections that a task gossips or subscribes over.
     var handledConnections: Set<ObjectIdentifier> = []
 
+    /// Any peer that dials this node may misbehave.
+    var misbehaviourLog = LogAllowance()
+
     private var task: Task<Void, Never>?
     private var isListening = false
     private var isClosed = false
