@@ -12,7 +12,8 @@ extension Metric {
     package static let relayAttached = Metric(
         "waku_push_relay_attached", help: "1 while the relay is attached, so that messages can be received.")
     package static let relaysDetached = Metric(
-        "waku_push_relays_detached", help: "Of several relays, those that are not attached: the others receive and publish alone.")
+        "waku_push_relays_detached",
+        help: "Relays that are not attached, peers of --relay that are not connected, and pubsub topics without peers, while others work.")
     package static let relaysDemoted = Metric(
         "waku_push_relays_demoted",
         help: "Relays that publish last, because other relays' stores had none of the answers that they published.")

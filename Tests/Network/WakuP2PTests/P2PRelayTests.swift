@@ -90,6 +90,21 @@ struct P2PRelayTests {
         #expect(one.received.count == 1)
     }
 
+    @Test("Configured peers that are not connected, and pubsub topics without peers, are named")
+    func detachedParts() async throws {
+        let one = try listening()
+        let missing = try Multiaddr("/ip4/127.0.0.1/tcp/1/p2p/\(NodeKey.generate().peerID)")
+        let silent = PubsubTopic(rawValue: "/waku/2/rs/16/64")
+        let two = dialing(try await one.address(), missing) { $0.pubsubTopics.append(silent) }
+        try await eventually { two.relay.state == .attached }
+        #expect(two.relay.detachedRelays == [missing.description, silent.rawValue])
+        #expect(one.relay.detachedRelays == [])
+        await one.stop()
+        // The connected peer is lost, too.
+        try await eventually { two.relay.detachedRelays.count == 4 }
+        await two.stop()
+    }
+
     @Test("The disconnection of a peer that misbehaves is logged with its address and score")
     func misbehaviour() async throws {
         let log = RecordedLog()

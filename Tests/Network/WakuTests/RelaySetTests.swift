@@ -121,6 +121,10 @@ struct RelaySetTests {
         let detached = StubRelay("two", state: .detached("refused"))
         #expect(RelaySet([StubRelay("one"), detached]).detachedRelays == ["two"])
         #expect(RelaySet([detached]).detachedRelays == [])
+        // A libp2p relay has several peers and topics of its own.
+        let inner = RelaySet([StubRelay("three"), detached])
+        #expect(RelaySet([inner]).detachedRelays == ["two"])
+        #expect(RelaySet([StubRelay("one"), inner]).detachedRelays == ["two"])
     }
 
     @Test func reportsWhyNoRelayAcceptsAMessage() async {

@@ -6,7 +6,7 @@ public protocol RelayDiagnostics: Sendable {
     /// The relays that lost their rank because none of their publications was confirmed, by name. See ``RelayRanking``.
     var demotedRelays: [String] { get }
 
-    /// Those of several relays that receive no messages at present, by name.
+    /// The names of those of several relays, configured peers and pubsub topics without messages at present, although the relay may be attached.
     var detachedRelays: [String] { get }
 
     /// The peers it is connected to, where it has peers.

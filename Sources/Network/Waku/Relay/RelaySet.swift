@@ -156,9 +156,9 @@ public final class RelaySet: Relay {
         relays.count > 1 ? ranking.withLock(\.demoted).map { relays[$0].name } : []
     }
 
-    /// The detached relays; empty for a single relay.
+    /// The detached relays, if there are several, and the detached peers and topics of the attached ones.
     public var detachedRelays: [String] {
-        relays.count > 1 ? relays.filter { $0.state != .attached }.map(\.name) : []
+        relays.flatMap { $0.state == .attached ? $0.detachedRelays : relays.count > 1 ? [$0.name] : [] }
     }
 
     /// The smallest known difference from a node's clock, since a single node's clock may be wrong.

@@ -156,6 +156,13 @@ public final class P2PRelay: Relay {
     /// `libp2p`
     public var name: String { "libp2p" }
 
+    /// The configured peers that are not connected, by address, and of several pubsub topics those without peers.
+    public var detachedRelays: [String] {
+        let missing = configuration.peers.filter { $0.peerID.map { host.connection(to: $0) == nil } ?? false }
+        let topics = configuration.pubsubTopics.count > 1 ? lockedState.withLock(\.progress.detachedTopics) : []
+        return missing.map(\.description) + topics.map(\.rawValue)
+    }
+
     /// The totals of gossipsub since the relay was created.
     public var counters: GossipCounters { driver.counters }
 

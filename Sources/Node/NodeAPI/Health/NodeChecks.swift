@@ -4,9 +4,14 @@ package import Waku
 
 /// The checks of a running node, as pure functions of facts. Readiness, `admin status` and `doctor` share them.
 package enum NodeChecks {
-    package static func relay(_ state: RelayState?) -> Finding {
+    /// - Parameter detached: the relays, peers and topics of an attached relay that receive no messages.
+    package static func relay(_ state: RelayState?, detached: [String] = []) -> Finding {
         switch state {
         case nil: Finding("relay", .ok, "none: protocols over HTTP need none")
+        case .attached where !detached.isEmpty:
+            Finding(
+                "relay", .warn, "attached, but nothing is received from \(detached.joined(separator: ", "))",
+                remedy: "start what is not running; a pubsub topic without peers needs a peer that relays it")
         case .attached: Finding("relay", .ok, "attached")
         case .detached(let reason): Finding("relay", .fail, reason, remedy: "check that the Waku node runs and --relay is its REST API")
         }

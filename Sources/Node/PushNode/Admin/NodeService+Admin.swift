@@ -15,7 +15,8 @@ extension NodeService {
     /// The results of all checks, made now.
     package var findings: [Finding] {
         [
-            NodeChecks.relay(configuration.hasRelay ? path.relay.state : nil), NodeChecks.silence(observation.watch.silenceObstacle),
+            NodeChecks.relay(configuration.hasRelay ? path.relay.state : nil, detached: path.relay.detachedRelays),
+            NodeChecks.silence(observation.watch.silenceObstacle),
             base.catchUp.finding(seenUntil: path.relay.seenUntil.values.min(), at: base.now()), NodeChecks.store(failure: store.failure),
             cluster.isShared ? NodeChecks.lease(failure: cluster.failure ?? cluster.outboxFailure, status: cluster.status) : nil,
             NodeChecks.standbys(cluster.status), NodeChecks.nodes(cluster.conflicts), NodeChecks.claims(cluster.claimGap),

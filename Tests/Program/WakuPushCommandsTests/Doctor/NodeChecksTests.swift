@@ -327,4 +327,12 @@ struct NodeChecksTests {
             $0.gorushes = [.init(EndpointRule(), GorushInspection(healthStatus: 200, configuration: silent.setup, dryPost: .understood))]
         }
     }
+
+    @Test func anAttachedRelayNamesThePeersAndTopicsWithoutMessages() {
+        #expect(NodeChecks.relay(.attached) == Finding("relay", .ok, "attached"))
+        let finding = NodeChecks.relay(.attached, detached: ["/dns4/x/tcp/1/p2p/y", "/waku/2/rs/16/64"])
+        #expect(finding.verdict == .warn)
+        #expect(finding.text == "attached, but nothing is received from /dns4/x/tcp/1/p2p/y, /waku/2/rs/16/64")
+        #expect(NodeChecks.relay(.detached("no peer was reached yet"), detached: ["/waku/2/rs/16/64"]).verdict == .fail)
+    }
 }
