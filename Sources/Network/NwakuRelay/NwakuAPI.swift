@@ -120,7 +120,7 @@ package struct NwakuAPI: Sendable {
         let limit = query.includesMessages ? Self.maximumResponseByteCount : Self.maximumSmallResponseByteCount
         let answer = try await exchange(url: path + "?" + query.text, timeout: timeout, limit: limit)
         try check(answer, path: path)
-        guard let page = StoreAnswer(json: answer.body) else { throw .unreadable(path) }
+        guard let page = StoreAnswer(json: answer.body), page.isReadable(for: query) else { throw .unreadable(path) }
         if let status = page.status, !(200..<300).contains(status) {
             throw .refused(status, path: path, text: Excerpt.of(page.text.utf8))
         }
@@ -153,6 +153,14 @@ package struct NwakuAPI: Sendable {
 }
 
 extension StoreAnswer {
+    /// Whether the messages have the form of nwaku's: go-waku writes some members otherwise, so that pages of its messages would look like empty ones, and
+    /// a gap like one that was caught up.
+    fileprivate func isReadable(for query: StoreQuery) -> Bool {
+        guard query.includesMessages, elementCount > 0, !entries.contains(where: { $0.message != nil }) else { return true }
+        // Anyone may publish messages with content topics that can't be read, and fill a page with them. Queries with content topics don't find these.
+        return query.contentTopics.isEmpty && entries.contains { $0.hash != nil }
+    }
+
     /// The page without entries that the query did not ask for: a node must not be able to inject messages on other topics.
     fileprivate func page(for query: StoreQuery) -> StorePage {
         let received = entries.compactMap { entry -> ReceivedMessage? in
@@ -162,6 +170,8 @@ extension StoreAnswer {
         }
         let requested = Set(query.hashes)
         let hashes = entries.compactMap(\.hash).filter { requested.isEmpty || requested.contains($0) }
-        return StorePage(messages: received, hashes: hashes, cursor: cursor)
+        var page = StorePage(messages: received, hashes: hashes, cursor: cursor)
+        if query.includesMessages { page.unreadableCount = elementCount - entries.count { $0.message.map { $0.flaw == nil } ?? false } }
+        return page
     }
 }

@@ -70,6 +70,8 @@ public final class NwakuRESTRelay: Relay {
     private let progress: Mutex<NwakuProgress>
     /// The last comparison with the node's clock, and when it was made.
     private let comparison = Mutex<(ahead: Duration, time: Instant)?>(nil)
+    /// Where unreadable messages came from: each is in the log once, as a warning.
+    private let unreadableSources = Mutex<Set<String>>([])
     private static let comparisonInterval = Duration.seconds(10)
 
     /// The maximum number of messages in a batch.
@@ -198,9 +200,7 @@ public final class NwakuRESTRelay: Relay {
                 let poll = try await api.messages(on: topic, wants: wants)
                 compareClocks(poll.date, from: start)
                 count += poll.elementCount
-                if poll.unreadableCount > 0 {
-                    logger.debug("unreadable messages dropped", metadata: ["count": .stringConvertible(poll.unreadableCount)])
-                }
+                noteUnreadable(poll.unreadableCount, in: "poll")
                 if poll.unwantedCount > 0 { report(.foreign(poll.unwantedCount)) }
                 guard !poll.messages.isEmpty else { continue }
                 // In batches, so that a response with a million messages does not delay cancellation.
@@ -225,6 +225,15 @@ public final class NwakuRESTRelay: Relay {
         let (gapCount, needsCatchUp) = progress.withLock { $0.polled(messageCount: count, sent: sent, at: .now()) }
         for _ in 0..<gapCount { report(.gap) }
         if needsCatchUp { gapFound() }
+    }
+
+    /// Such messages are skipped: without a line in the log, a node of nothing else would look like a quiet one.
+    private func noteUnreadable(_ count: Int, in source: String) {
+        guard count > 0 else { return }
+        let isFirst = unreadableSources.withLock { $0.insert(source).inserted }
+        logger.log(
+            level: isFirst ? .warning : .debug, "node returned unreadable messages; they are skipped",
+            metadata: ["node": "\(api.address)", "source": "\(source)", "messages": .stringConvertible(count)])
     }
 
     private func log(from before: RelayState, to after: RelayState) {
@@ -258,6 +267,7 @@ public final class NwakuRESTRelay: Relay {
     private func ask(_ query: StoreQuery, on index: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void) async {
         do throws(NwakuAPIError) {
             let page = try await api.query(query)
+            noteUnreadable(page.unreadableCount, in: "store")
             let fresh = progress.withLock { $0.catchUps[index].fresh(page.messages) }
             if !fresh.isEmpty {
                 report(.recovered(fresh.count))

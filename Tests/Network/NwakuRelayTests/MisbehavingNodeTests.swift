@@ -148,6 +148,75 @@ import Waku
         #expect(queries[0]["includeData"] == "true")
     }
 
+    /// A page of go-waku would look like an empty one.
+    @Test func aStoreWithMessagesOfAnotherFormIsNotAnEmptyOne() async throws {
+        let answer = """
+            {"request_id": "1", "status_code": 200, "messages": [{"message_hash": "wQQIz0SO1cmHuOBCYJoFDDZSNA0EfVkkLIRGBsgRe2E=", "message":
+            {"payload": "\(Self.payload)", "contentTopic": "\(topicA)", "version": 0, "timestamp": "1716368075453098240"},
+            "pubsub_topic": "/waku/2/rs/16/32"}]}
+            """
+        try await ScriptedNode.serve { call, _ in
+            call.hasPrefix("GET /store") ? (200, answer) : nil
+        } _: { port in
+            let api = try makeAPI(port: port)
+            for topics in [[topicA], []] {
+                await #expect { try await api.query(StoreQuery(pubsubTopic: .statusDefault, contentTopics: topics)) } throws: {
+                    ($0 as? NwakuAPIError)?.code == .unreadable
+                }
+            }
+            let lastSeen = Timestamp.now() - .seconds(600)
+            let failures = Mutex(0)
+            let relay = try makeRelay(
+                port: port, catchUpTopics: [topicA], lastSeen: lastSeen,
+                report: { event in
+                    if case .catchUpFailed = event { failures.withLock { $0 += 1 } }
+                })
+            try await during({ await relay.run { _ in } }) {
+                try await eventually { failures.withLock { $0 } > 0 }
+                #expect(try #require(relay.seenUntil[.statusDefault]) <= lastSeen)
+            }
+        }
+    }
+
+    /// Anyone can fill a page of a query without content topics with messages whose content topics are not text.
+    @Test func aPageOfUnreadableMessagesIsSkippedWhereAnyoneMayHavePublishedThem() async throws {
+        let hash = MessageHash(bytes: Array(repeating: 7, count: 32))
+        let entry = #"{"messageHash": "0x\#(hash.hex)", "message": {"payload": 7}}"#
+        let answer = #"{"statusCode": 200, "messages": [\#(entry)], "paginationCursor": "0xab"}"#
+        try await ScriptedNode.serve { call, _ in
+            call.hasPrefix("GET /store") ? (200, answer) : nil
+        } _: { port in
+            let api = try makeAPI(port: port)
+            let page = try await api.query(StoreQuery(pubsubTopic: .statusDefault))
+            #expect(page.messages.isEmpty && page.unreadableCount == 1 && page.cursor == "0xab")
+            await #expect(throws: NwakuAPIError.self) {
+                try await api.query(StoreQuery(pubsubTopic: .statusDefault, contentTopics: [topicA]))
+            }
+            #expect(try await api.query(StoreQuery(hashes: [hash], includesMessages: false)).hashes == [hash])
+        }
+    }
+
+    @Test func unreadableMessagesOfPollsAndStoreAreLoggedOnceEach() async throws {
+        let log = RecordedLog()
+        let polls = Mutex(0)
+        let readable = #"{"payload": "\#(Self.payload)", "contentTopic": "\#(topicA)", "timestamp": 1}"#
+        try await ScriptedNode.serve { call, _ in
+            if call.hasPrefix("GET /store") {
+                return (200, #"{"statusCode": 200, "messages": [{"message": \#(readable), "pubsubTopic": "/waku/2/rs/16/32"}, 7]}"#)
+            }
+            guard call.hasPrefix("GET /relay") else { return nil }
+            polls.withLock { $0 += 1 }
+            return (200, "[7, \(readable)]")
+        } _: { port in
+            let relay = try makeRelay(port: port, catchUpTopics: [topicA], lastSeen: .now() - .seconds(600), logger: log.logger)
+            try await during({ await relay.run { _ in } }) {
+                try await eventually { polls.withLock { $0 } >= 3 && log.contains("source=store") }
+            }
+        }
+        let warnings = log.lines.filter { $0.hasPrefix("warning node returned unreadable messages; they are skipped messages=1") }
+        #expect(warnings.map { $0.contains("source=store") }.sorted { !$0 && $1 } == [false, true])
+    }
+
     /// A node can't choose the pubsub topic of answers, which are published on the topic of the received message.
     @Test func messagesThatWereNotAskedForAreLeftOut() async throws {
         func entry(_ payload: String, _ topic: ContentTopic, _ pubsubTopic: String) -> String {

@@ -122,7 +122,7 @@ func makeAPI(port: Int) throws -> NwakuAPI {
 /// With short intervals: it retries after at most 20 ms and does not limit store queries.
 func makeRelay(
     port: Int, pollInterval: Duration = .milliseconds(20), catchUpTopics: [ContentTopic] = [], lastSeen: Timestamp? = nil,
-    wants: (@Sendable (TopicTag) -> Bool)? = nil, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
+    wants: (@Sendable (TopicTag) -> Bool)? = nil, logger: Logger = quiet, report: @escaping @Sendable (RelayEvent) -> Void = { _ in }
 ) throws -> NwakuRESTRelay {
     let api = try makeAPI(port: port)
     let short = ExponentialBackoff(initial: .milliseconds(10), maximum: .milliseconds(20))
@@ -130,7 +130,7 @@ func makeRelay(
         configuration: NwakuRESTRelay.Configuration(
             address: api.address, pollInterval: pollInterval, catchUpTopics: catchUpTopics,
             lastSeen: lastSeen.map { [.statusDefault: $0] } ?? [:], wants: wants, report: report),
-        api: api, logger: quiet,
+        api: api, logger: logger,
         timing: NwakuRESTRelay.Timing(nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5))
     )
 }

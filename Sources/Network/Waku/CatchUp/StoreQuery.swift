@@ -73,6 +73,8 @@ public struct StorePage: Hashable, Sendable {
     public let hashes: [MessageHash]
     /// The position of the next page, for ``StoreQuery/cursor``; nil on the last page.
     public let cursor: String?
+    /// The messages that could not be decoded, or are invalid.
+    package var unreadableCount = 0
 
     /// Creates a page.
     public init(messages: [ReceivedMessage], hashes: [MessageHash], cursor: String?) {

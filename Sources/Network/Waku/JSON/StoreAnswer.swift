@@ -34,7 +34,7 @@ public struct StoreAnswer: Sendable {
     /// The position of the next page, for ``StoreQuery/cursor``; nil on the last page.
     public private(set) var cursor: String?
     /// The number of elements of `messages`, including elements that are not objects.
-    private var elementCount = 0
+    package private(set) var elementCount = 0
 
     /// nil when the text is not such an object or exceeds the limits.
     ///
