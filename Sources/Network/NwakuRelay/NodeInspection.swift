@@ -7,6 +7,8 @@ package import Waku
 package struct NodeInspection: Sendable {
     package enum Store: Hashable, Sendable {
         case present
+        /// It refuses look-ups by hash in hexadecimal digits, as nwaku before 0.35 does.
+        case withoutLookUps
         /// The node has no store and knows no peer with one.
         case missing
         /// The query failed for this reason.
@@ -68,10 +70,16 @@ extension NwakuAPI {
     private func store() async -> NodeInspection.Store {
         do throws(NwakuAPIError) {
             _ = try await query(StoreQuery(startTime: .now(), includesMessages: false, pageSize: 1), timeout: .seconds(5))
-            return .present
         } catch {
             return [.status(404), .status(412), .status(501), .status(503)].contains(error.code) ? .missing : .unknown(error.message)
         }
+        do throws(NwakuAPIError) {
+            let hash = MessageHash(bytes: Array(repeating: 0, count: 32))
+            _ = try await query(StoreQuery(hashes: [hash], includesMessages: false), timeout: .seconds(5))
+        } catch {
+            if error.code == .status(400) { return .withoutLookUps }
+        }
+        return .present
     }
 
     private func read<Value: Decodable>(_ type: Value.Type, _ path: String) async throws -> Value {

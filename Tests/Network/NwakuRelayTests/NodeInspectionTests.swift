@@ -103,6 +103,20 @@ struct NodeInspectionTests {
         #expect(found.store == .missing)
     }
 
+    /// nwaku before 0.35.
+    @Test func aStoreThatRefusesHashesInHexadecimalDigits() async throws {
+        let server = try RawHTTPServer { request in
+            let target = request.head.split(separator: " ")[1]
+            if target == "/health" { return .status(200, body: #"{"nodeHealth":"READY","protocolsHealth":[]}"#) }
+            guard target.hasPrefix("/store/v3/messages") else { return .status(404) }
+            if target.contains("hashes=0x") { return .status(400, body: "invalid hash") }
+            return .status(200, body: #"{"statusCode":200,"messages":[]}"#)
+        }
+        defer { server.stop() }
+        let found = try await NwakuAPI(address: try NodeAddress(server.url), client: CurlClient()).inspect(shards: [])
+        #expect(found.store == .withoutLookUps)
+    }
+
     @Test func anUnreachableNodeIsAnError() async throws {
         let port = try ReservedPort()
         let api = NwakuAPI(address: try NodeAddress("http://127.0.0.1:\(port.number)"), client: CurlClient())

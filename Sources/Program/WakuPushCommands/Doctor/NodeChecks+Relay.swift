@@ -109,6 +109,10 @@ extension NodeChecks {
     private static func store(_ node: NodeInspection) -> Finding {
         switch node.store {
         case .present: Finding("store", .ok, "present")
+        case .withoutLookUps:
+            Finding(
+                "store", .warn, "present, but it refuses look-ups by hash: whether answers were published is not checked",
+                remedy: "run nwaku 0.35 or later")
         case .missing:
             Finding(
                 "store", .warn, "the Waku node has none: messages that polling misses are lost",

@@ -225,6 +225,7 @@ struct NodeChecksTests {
         try expect("peers", .fail, "none on shard 32") { $0.relays = nodes { $0.peers = [32: 0] } }
         try expect("peers", .warn, "2 on shard 32") { $0.relays = nodes { $0.peers = [32: 2] } }
         try expect("store", .warn, "none") { $0.relays = nodes { $0.store = .missing } }
+        try expect("store", .warn, "look-ups by hash") { $0.relays = nodes { $0.store = .withoutLookUps } }
         try expect("store", .warn, "429") { $0.relays = nodes { $0.store = .unknown("status 429") } }
         #expect(NodeChecks.doctor(facts { $0.relays = nodes { ($0.peers, $0.health) = (nil, Self.health("UNKNOWN")) } }).worst == .ok)
     }
