@@ -228,14 +228,14 @@ extension Decoder {
         }
     }
 
-    /// A server with CURVE, whose boxes the client opens. The lowest two bits of a step's kind:
+    /// A client of CURVE, and a server that makes mistakes in its boxes. The lowest two bits of a step's kind:
     ///
     ///     0  the next command of the handshake as it should be; once it is over, the bytes as the plain text of a MESSAGE
     ///     1  the bytes, as they are
     ///     2  the same command with the bytes in its box, or a MESSAGE with the number of the last one
     ///     3  a frame of the bytes
     ///
-    /// What a client makes of the boxes of kind 0 is known, as long as there is nothing else.
+    /// The messages in boxes of kind 0 are known, as long as there is no other kind.
     private static var curve: Decoder {
         let seeds: [[(kind: UInt8, bytes: [UInt8])]] = [
             [(0, []), (0, []), (0, []), (0, [0, 9]), (0, [1, 7]), (0, [2, 4] + Array("PING".utf8) + [0, 9, 7]), (0, [0, 8])],
@@ -259,7 +259,7 @@ extension Decoder {
                 let box = sodium.boxSeal(plain, key: boxKey, nonce: Array(prefix.utf8) + nonce)
                 return [UInt8(name.utf8.count)] + Array(name.utf8) + nonce + box
             }
-            /// - Parameter plain: in place of what belongs into the command's box; nil for the right one.
+            /// - Parameter plain: the content of the command's box; nil for the right one.
             func answer(_ plain: [UInt8]?) throws -> [UInt8] {
                 let sent = connection.takeOutbound().map { Array(buffer: $0) } ?? []
                 defer { step += 1 }

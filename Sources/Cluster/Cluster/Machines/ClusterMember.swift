@@ -184,7 +184,7 @@ package struct ClusterMember: Sendable {
     package func rank(of key: MessageKey) -> Int {
         // Before the first view no node is known: one that may take no share leaves messages to others.
         if view == nil, isDraining { return 1 }
-        // What a node in trouble would handle before its next heartbeat would be answered with a wrong time, or not at all.
+        // At once, not from the next heartbeat on: a node in trouble would answer with a wrong time, or not at all.
         let workers = trouble == nil ? workers : view.map { Self.workers(announced($0), except: []) } ?? []
         guard let hashingRules else { return workers.count }
         return RendezvousHash.rank(of: id, for: key.prefix, among: workers, by: hashingRules)

@@ -65,7 +65,7 @@ struct ConfigurationFile {
 
     /// - Parameters:
     ///   - known: the names of the options of serve.
-    ///   - lists: those that may have several values.
+    ///   - lists: the options with several values.
     init(reading path: String, known: Set<String>, lists: Set<String>) throws(CommandFailure) {
         guard let content = FileManager.default.contents(atPath: path) else {
             throw CommandFailure(.data, "configuration \(path) can't be read: is it there, a regular file, and may this user read it?")
