@@ -89,7 +89,7 @@ import WakuCrypto
         let (sodium, account, monitor) = (try Sodium.load(), try SessionAccount.sessionID(), FakeMonitor())
         let requests = (0..<10).map { _ in SessionRequest.subscribe(account.subscription(SessionDevice(), at: .now)) }
         let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: 10)
-        let applied = try await base.commit(Subscriptions(base.sealer, sodium: sodium).apply(requests, rules, at: .now) { nil })
+        let applied = try await base.commit(Subscriptions(base.sealer, sodium: sodium).apply(requests, rules, at: .now) { _ in nil })
         let all = applied.monitoring.compactMap { if case .set(let one) = $0 { one } else { nil } }
         // One on a damaged page, and one with a value of another kind.
         let lost = try #require(all.dropFirst(3).first)
