@@ -80,7 +80,7 @@ struct RunningClient<Client: RunnableClient>: Sendable {
     private let failures = LastFailures()
 
     /// Why nothing was published; nil when the relays and the store work.
-    var obstacle: String? { relays.obstacle ?? failures.store.withLock(\.self) ?? failures.relay.withLock(\.self) }
+    var obstacle: String? { relays.obstacle ?? failures.relay.withLock(\.self) ?? failures.store.withLock(\.self) }
 
     /// Opens the client of a folder, and runs it during `body`. Changes made by `prepare` and `body` are stored when this returns.
     ///

@@ -23,6 +23,23 @@ import WakuCrypto
         #expect(clock.time(at: .zero) == start + .seconds(3600))
     }
 
+    /// As on a machine without a battery, whose clock is set by the network some time after each boot.
+    @Test(arguments: [0, 365]) func aClockThatIsBehindForAWhileHasNoEffectAfterwards(aheadDays: Int) {
+        let ahead = Duration.seconds(aheadDays * 86_400)
+        var (kept, lead) = (start + ahead, Duration.zero)
+        for hours in 1...5 {
+            let right = start + .seconds(hours * 3600)
+            for clock in [right, Timestamp(rawValue: 1), right + .seconds(1)] {
+                let clock = SteadyClock(kept: kept, lead: lead, clock: clock, uptime: .zero)
+                (kept, lead) = (clock.time(at: .zero), clock.lead)
+            }
+            // The first start with the right clock found the lead.
+            let passed = Duration.seconds((hours - 1) * 3600 + 1)
+            #expect(kept == start + (aheadDays == 0 ? .seconds(hours * 3600 + 1) : ahead + passed), "\(hours)")
+        }
+        #expect(lead == (aheadDays == 0 ? .zero : ahead - .seconds(3600)))
+    }
+
     /// A client with short processes would stand still until the system clock has caught up.
     @Test func timePassesBetweenProcessesAfterTheClockWasSetBack() throws {
         let ahead = start + .seconds(365 * 86_400)
