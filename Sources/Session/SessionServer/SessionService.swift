@@ -17,6 +17,8 @@ import Synchronization
 /// The running Session protocol: see ``SessionPush``.
 final class SessionService: RateLimitedService {
     private static let retryInterval = Duration.seconds(1)
+    /// The time between two readings of damaged pages.
+    private static let unreadableInterval = Duration.seconds(60)
     private static let expiryChunk = 500
     /// Number of row ids read at once.
     static let loadChunk: Int64 = 50_000
@@ -91,6 +93,9 @@ final class SessionService: RateLimitedService {
                     group.addTask { await self.followShare(sharedMonitoring) }
                     group.addTask { await self.offerAccounts(sharedMonitoring) }
                     group.addTask { await self.followChanges(sharedMonitoring) }
+                }
+                group.addTask {
+                    while (try? await Task.sleep(for: Self.unreadableInterval)) != nil { await self.loadUnreadable() }
                 }
                 // A task that ends before it is cancelled has failed.
                 try await group.next()
@@ -219,14 +224,15 @@ final class SessionService: RateLimitedService {
         if limits.limiter.countsRegistrations { limits.limiter.counted(registrations: count) }
     }
 
-    private func loadUnreadable() async {
+    /// Reads what could not be read before, in case the disk failed only for a while.
+    func loadUnreadable() async {
         let former = unreadable.withLock { unreadable in
             defer { unreadable = ([], []) }
             return unreadable
         }
         for name in former.names { registeredElsewhere(name) }
         for range in former.ranges {
-            guard case .failure = await load(range, { [monitor] in monitor.load($0) }) else { continue }
+            if !Task.isCancelled, case .success = await load(range, { [monitor] in monitor.load($0) }) { continue }
             unreadable.withLock { _ = $0.ranges.insert(range) }
         }
     }
@@ -361,7 +367,6 @@ final class SessionService: RateLimitedService {
 
     func recount() async {
         await count()
-        await loadUnreadable()
         limits.endMinute(of: node)
         if proxyWatch.withLock({ $0.endMinute() }) {
             node.logger.warning("X-Forwarded-For from an untrusted reverse proxy; name its address in --session-proxy")

@@ -1,7 +1,7 @@
 import Core
 import NodeAPI
+import NodeAssembly
 import Storage
-import StoreSQLite
 import TestSupport
 import Testing
 import WakuCrypto
@@ -47,7 +47,7 @@ struct OutageRecordTests {
     @Test("The record is stored, after that of an earlier release, and holds the last 64 outages")
     func stored() async throws {
         let folder = try TemporaryFolder()
-        let store = try SQLiteStore(folder: folder.path, storageKey: .random(), parts: [])
+        let store = try NodeAssembly.store(in: folder.path, of: .generate())
         #expect(try store.read(OutageRecord.stored()) == OutageRecord())
         try await store.commit(.change([Properties.set("alive at", to: Self.day(0).bytes)]))
         var record = OutageRecord()

@@ -112,10 +112,10 @@ import WakuCrypto
         #expect(monitor.monitored[lost.id] != nil)
         // A disk that failed for a while.
         monitor.remove(lost.id)
-        await service.recount()
+        await (service as? SessionService)?.loadUnreadable()
         #expect(monitor.monitored[lost.id] == nil)
         store.mend()
-        await service.recount()
+        await (service as? SessionService)?.loadUnreadable()
         #expect(monitor.monitored[lost.id] == lost)
         withExtendedLifetime((folder, service)) {}
     }

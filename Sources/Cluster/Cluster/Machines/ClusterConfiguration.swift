@@ -71,8 +71,6 @@ package struct ClusterConfiguration: Hashable, Sendable {
     package let changeRetention: Duration = .seconds(600)
     /// The time between two full comparisons, for changes missed by both notifications and readings.
     package let fullChangeInterval: Duration = .seconds(24 * 3600)
-    /// How long a connection for notifications may not be read before another node ends it.
-    package var unreadLimit: Duration = .seconds(60)
 
     package init() {}
 }

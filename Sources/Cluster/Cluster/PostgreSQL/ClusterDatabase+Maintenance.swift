@@ -1,5 +1,6 @@
 package import Storage
 import StorePostgreSQL
+import Synchronization
 
 extension ClusterDatabase {
     /// How long ended leases are kept.
@@ -30,8 +31,8 @@ extension ClusterDatabase {
                 prune("DELETE FROM cluster_change WHERE at < clock_timestamp() - $1 * interval '1 second'", configuration.changeRetention),
                 prune(
                     "DELETE FROM cluster_node WHERE state = 'ended' AND ended_at < now() - $1 * interval '1 second'", Self.endedRetention),
-                endUnreadListeners,
             ])
+            try endUnreadListeners(connection)
         }
         // In a separate transaction: a backup may hold locks on old partitions longer than the creation of new ones can wait.
         return try maintenance.transaction(lockLimit: Self.lockLimit) { connection in
@@ -60,15 +61,23 @@ extension ClusterDatabase {
         }
     }
 
-    /// Ends the connections for notifications of suspended nodes. PostgreSQL keeps the notifications of all databases that one of its sessions can't
-    /// send, and lets no `VACUUM` remove rows of this database meanwhile; with 8 GiB of them, every transaction that notifies fails. Neither its time
-    /// limits nor, on Unix sockets, those of TCP end such a session.
-    private var endUnreadListeners: Statement {
-        Statement(
-            """
-            SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database() \
-            AND usename = current_user AND wait_event = 'ClientWrite' AND xact_start < clock_timestamp() - $2 * interval '1 second'
-            """, [.text(ClusterListener.sessionName), .integer(configuration.unreadLimit.components.seconds)])
+    /// Ends the connections for notifications of suspended nodes: those that were not read at the last maintenance either. PostgreSQL keeps the
+    /// notifications of all databases that one of its sessions can't send; with 8 GiB of them, every transaction that notifies fails. A session that
+    /// blocks within a transaction also lets no `VACUUM` remove rows of this database. Neither PostgreSQL's time limits nor, on Unix sockets, those
+    /// of TCP end such a session, and no column tells since when it waits.
+    private func endUnreadListeners(_ connection: PostgreSQLConnection) throws {
+        let began = "(extract(epoch FROM backend_start) * 1000000)::bigint"
+        let waiting =
+            "FROM pg_stat_activity WHERE application_name = $1 AND datname = current_database() AND usename = current_user AND wait_event = 'ClientWrite'"
+        let name = Statement.Argument.text(ClusterListener.sessionName)
+        let found = Set(try connection.run(Statement("SELECT \(began) \(waiting)", [name])).rows.map { try $0.integer(0) })
+        let former = unreadListeners.withLock { unread in
+            defer { unread = found }
+            return found.intersection(unread)
+        }
+        guard !former.isEmpty else { return }
+        _ = try connection.run(
+            Statement("SELECT count(pg_terminate_backend(pid)) \(waiting) AND \(began) = ANY($2)", [name, .integers(former.sorted())]))
     }
 
     private func prune(_ sql: String, _ retention: Duration) -> Statement {

@@ -1,5 +1,6 @@
 package import Storage
 package import StorePostgreSQL
+import Synchronization
 
 /// The data that nodes of one identity share in a PostgreSQL database: leases, partitions, finished messages and claims. The article of `Cluster`
 /// describes each operation; the state machines there decide when to call it.
@@ -17,6 +18,8 @@ package final class ClusterDatabase: Sendable {
     let messages: GuardedConnection
     let deliveries: GuardedConnection
     let maintenance: GuardedConnection
+    /// The listeners that were not read at the last maintenance, by the microsecond at which their sessions began.
+    let unreadListeners = Mutex<Set<Int64>>([])
 
     /// Opens no connection; each is opened by its first use.
     ///

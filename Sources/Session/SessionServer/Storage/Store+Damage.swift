@@ -18,7 +18,7 @@ extension Store {
                 try await read(part)
             } catch {
                 guard error.code == .damaged else { throw error }
-                if part.count > 1, unreadable.count < limit {
+                if part.count > 1, unreadable.count < limit, !Task.isCancelled {
                     let middle = part.index(part.startIndex, offsetBy: part.count / 2)
                     rest += [part[middle...], part[..<middle]]
                 } else {

@@ -98,12 +98,14 @@ package struct Subscriptions: Sendable {
 
     private static let findAccounts = Query(
         SessionStorage.subscription, monitoredColumns, where: [.atLeast(.id), .less(.id)], order: [.ascending(.id)])
-    private static let findRange = Query(SessionStorage.subscription, [.minimum(.id), .maximum(.id)])
+    // Together, SQLite would read a whole index for them instead of one page for each.
+    private static let findFirst = Query(SessionStorage.subscription, [.minimum(.id)])
+    private static let findLast = Query(SessionStorage.subscription, [.maximum(.id)])
 
     /// Divides the row ids into ranges of `size`, and into ranges of equal size if there would be more than 10,000.
     static func ranges(of size: Int64) -> StoreCommand<[Range<Int64>]> {
-        .find(findRange()) { rows in
-            guard let row = rows.first, let lowest = try row.optionalInteger(0), let highest = try row.optionalInteger(1) else {
+        .read([findFirst(), findLast()]) { found in
+            guard let lowest = try found[0].first?.optionalInteger(0), let highest = try found[1].first?.optionalInteger(0) else {
                 return .done([])
             }
             // A damaged row can have any id: those that no database assigns are left out.

@@ -131,24 +131,28 @@ struct ListenerTests {
         #expect(try listener.next(timeout: .zero) == .reconnected)
     }
 
-    @Test("A listener that is not read is ended, so that PostgreSQL need not keep notifications for it")
-    func unread() async throws {
-        var configuration = ClusterConfiguration()
+    @Test(
+        "A listener that is not read is ended, so that PostgreSQL need not keep notifications for it",
+        arguments: [1, 1000])
+    func unread(transactions: Int) async throws {
+        let configuration = ClusterConfiguration()
         let fixture = try ClusterFixture(PostgreSQLServer())
         let listener = try fixture.prepared().listener(on: ["rows"])
         #expect(try listener.next(timeout: .zero) == .reconnected)
         let owner = NodeID(rawValue: 5)
         try fixture.run("UPDATE cluster_partition SET owner = 5, epoch = 1 WHERE partition = \(configuration.maintenancePartition)")
-        // More than the buffers of both sockets take.
+        // More than the buffers of both sockets take. In one transaction the session blocks within one of its own, else after it.
         let payloads = (0..<1000).map { "\($0) " + String(repeating: "x", count: 7000) }
-        try fixture.database().notify("rows", payloads)
+        let database = try fixture.database()
+        for start in stride(from: 0, to: payloads.count, by: payloads.count / transactions) {
+            try database.notify("rows", Array(payloads[start..<(start + payloads.count / transactions)]))
+        }
         let listeners = "pg_stat_activity WHERE application_name = 'waku-push listener'"
         try await eventually { try fixture.count(listeners + " AND wait_event = 'ClientWrite'") == 1 }
-        #expect(try fixture.database().maintain(owner: owner, epoch: 1))
+        #expect(try database.maintain(owner: owner, epoch: 1))
         #expect(try fixture.count(listeners) == 1)
         #expect(try fixture.count("pg_notification_queue_usage() AS usage WHERE usage > 0") == 1)
-        configuration.unreadLimit = .zero
-        #expect(try fixture.database(configuration: configuration).maintain(owner: owner, epoch: 1))
+        #expect(try database.maintain(owner: owner, epoch: 1))
         try await eventually { try fixture.count(listeners) == 0 }
         #expect(try fixture.count("pg_notification_queue_usage() AS usage WHERE usage > 0") == 0)
         try await eventually { try listener.next(timeout: .zero) == .reconnected }
