@@ -73,7 +73,8 @@ import WakuCrypto
             #expect(fixture.gorush.accepted.count == 120 && Set(fixture.gorush.accepted.map(\.id)).count == 120)
             #expect(members.count(.requestTaken) == 2)
             try await members.wait { $0.published.count >= 102 }
-            #expect(members.published.count == 102)
+            // Of the registrations, those that a busy node answers late are answered by another one, too.
+            #expect(members.count(.requestAnswered) == 2)
         }
     }
 
