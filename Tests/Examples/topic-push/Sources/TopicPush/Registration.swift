@@ -4,11 +4,9 @@ public import WakuPushNode
 public struct Registration: RegisteredDevice {
     public static let topic = ContentTopic(rawValue: "/topic-push/1/registrations/json")
 
-    /// A Firebase token, at most 4096 bytes.
+    /// A Firebase token of at most 4096 bytes; at most 20 topics of 256; and the text of each notification, of 1024.
     var token: String
-    /// At most 20, of at most 256 bytes each.
     var topics: [String]
-    /// The text of each notification, at most 1024 bytes.
     var text: String
 
     public var isValid: Bool {
