@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import TestSupport
 import Testing
 
@@ -74,18 +75,18 @@ import Testing
     /// <https://systemd.io/ELF_DLOPEN_METADATA/>: owner FDO, type 0x407c0c0a, JSON with the name of the library.
     @Test(arguments: [("libsodium.so.23", "session"), ("libzmq.so.5", "session"), ("libpq.so.5", "postgresql")])
     func programNamesTheLibraryInAnELFNote(soname: String, feature: String) throws {
-        let program = try Data(contentsOf: URL(fileURLWithPath: "/proc/self/exe"))
-        let images = [program] + (CommandLine.arguments.compactMap { try? Data(contentsOf: URL(fileURLWithPath: $0)) })
-        let header = Data([4, 0, 0, 0])
-        let type = Data([0x0A, 0x0C, 0x7C, 0x40]) + Data("FDO\0[".utf8)
-        let notes = images.flatMap { image -> [String] in
-            var (notes, start): ([String], Data.Index) = ([], image.startIndex)
-            while let found = image.range(of: type, in: start..<image.endIndex) {
-                start = found.upperBound
-                let sizes = image[(found.lowerBound - 8)..<found.lowerBound]
-                let size = sizes.suffix(4).reversed().reduce(0) { $0 << 8 | Int($1) }
-                guard sizes.prefix(4) == header, size < 1000 else { continue }
-                notes.append(String(decoding: image[(found.upperBound - 1)..<(found.upperBound - 2 + size)], as: UTF8.self))
+        // Mapped and searched by the C library: the program has 200 MB.
+        let program = try Data(contentsOf: URL(fileURLWithPath: "/proc/self/exe"), options: .alwaysMapped)
+        let notes = program.withUnsafeBytes { image in
+            let header: [UInt8] = [4, 0, 0, 0]
+            let type: [UInt8] = [0x0A, 0x0C, 0x7C, 0x40] + Array("FDO\0[".utf8)
+            var (notes, start): ([String], Int) = ([], 8)
+            while let found = memmem(image.baseAddress.map { $0 + start }, image.count - start, type, type.count) {
+                let at = UnsafeRawPointer(found) - (image.baseAddress ?? UnsafeRawPointer(found))
+                start = at + type.count
+                let size = Int(UInt32(littleEndian: image.loadUnaligned(fromByteOffset: at - 4, as: UInt32.self)))
+                guard image[(at - 8)..<(at - 4)].elementsEqual(header), size < 1000, start + size < image.count else { continue }
+                notes.append(String(decoding: image[(start - 1)..<(start - 2 + size)], as: UTF8.self))
             }
             return notes
         }

@@ -21,15 +21,6 @@ package struct Payer: Hashable, Sendable {
     /// 16 bytes of a keyed hash of the kind and the identifying bytes.
     let digest: (high: UInt64, low: UInt64)
 
-    /// - Parameter hash: at least 16 bytes of a hash; missing bytes count as 0.
-    init(_ kind: Kind, hash: [UInt8]) {
-        func number(from start: Int) -> UInt64 {
-            (start..<start + 8).reduce(0) { $0 << 8 | UInt64($1 < hash.count ? hash[$1] : 0) }
-        }
-        self.kind = kind
-        digest = (number(from: 0), number(from: 8))
-    }
-
     /// 17 bytes: the kind, then the digest.
     package var bytes: [UInt8] {
         [kind.rawValue]
@@ -40,6 +31,16 @@ package struct Payer: Hashable, Sendable {
 
     package func hash(into hasher: inout Hasher) {
         hasher.combine(digest.low)
+    }
+}
+
+extension Payer {
+    /// - Parameter hash: at least 16 bytes of a hash; missing bytes count as 0.
+    init(_ kind: Kind, hash: [UInt8]) {
+        func number(from start: Int) -> UInt64 {
+            (start..<start + 8).reduce(0) { $0 << 8 | UInt64($1 < hash.count ? hash[$1] : 0) }
+        }
+        self.init(kind: kind, digest: (number(from: 0), number(from: 8)))
     }
 }
 

@@ -7,8 +7,7 @@ import TestSupport
 @Suite struct FairQueueTests {
     static func payer(_ number: Int, _ kind: Payer.Kind = .key) -> Payer {
         var mixer = SplitMix64(seed: UInt64(bitPattern: Int64(number)))
-        let (high, low) = (mixer.next(), mixer.next())
-        return Payer(kind, hash: (0..<16).map { UInt8(truncatingIfNeeded: ($0 < 8 ? high : low) >> (8 * ($0 % 8))) })
+        return Payer(kind: kind, digest: (mixer.next(), mixer.next()))
     }
 
     private func check(_ cost: Int?) { #expect(cost != nil, "held once") }
