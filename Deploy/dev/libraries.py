@@ -1,10 +1,10 @@
-"""The package's modules as the last debug build left them. For check-api and Deploy/document."""
+"""The package's modules as the last build left them. For check-api and Deploy/document."""
 import json
 import os
 import re
 import subprocess
 
-BUILD = ".build/debug"
+BUILD = os.environ.get("BUILD_PRODUCTS", ".build/debug")
 
 
 def output(*command):

@@ -33,13 +33,15 @@ struct GeneratedTableTests {
     }
 
     private struct Argument: Decodable {
-        struct Name: Decodable {
+        struct Name: Decodable, Hashable {
+            let kind: String
             let name: String
         }
         let kind: String
         let abstract: String?
         let defaultValue: String?
         let preferredName: Name?
+        let names: [Name]?
         let shouldDisplay: Bool
     }
 
@@ -66,6 +68,14 @@ struct GeneratedTableTests {
             isFlag ? "`--[no-]\(name)`" : "`--\(name)`", "`\(variable)`",
             standard.map { "`\($0)`" } ?? "–", meaning.replacing("|", with: "\\|"),
         ]
+    }
+
+    /// ArgumentParser itself checks this in debug configurations only.
+    @Test func noCommandHasTwoOptionsOfOneName() async throws {
+        for (command, definition) in try await root().descendants() {
+            let names = (definition.arguments ?? []).flatMap { $0.names ?? [] }
+            #expect(Set(names).count == names.count, "\(command)")
+        }
     }
 
     @Test func options() async throws {
