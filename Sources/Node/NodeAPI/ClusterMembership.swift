@@ -95,6 +95,8 @@ package protocol ClusterMembership: Sendable {
     var conflicts: [String] { get }
     /// Whether another node has another value of a setting, by the option's name: the nodes may be restarted one after the other with a new value.
     func isDisputed(_ setting: String) -> Bool
+    /// Whether a live node is of a release that does not know a setting of this one, by the option's name.
+    func isUnknownElsewhere(_ setting: String) -> Bool
     /// The number of nodes that share the messages.
     var nodeCount: Int { get }
     /// The number of device partitions that this node posts for.

@@ -49,6 +49,7 @@ package struct SoleMembership: ClusterMembership {
     package var claimGap: Duration? { nil }
     package var conflicts: [String] { [] }
     package func isDisputed(_ setting: String) -> Bool { false }
+    package func isUnknownElsewhere(_ setting: String) -> Bool { false }
     package var nodeCount: Int { 1 }
     package var share: Int { 0 }
     package var facts: [ProtocolFact] { [] }

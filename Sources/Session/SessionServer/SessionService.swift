@@ -61,6 +61,7 @@ final class SessionService: RateLimitedService {
         preparation = RequestPreparation(
             SignatureVerifier(sodium: configuration.sodium), services: services, webPushKeys: routing.webPushKeys,
             isWebPushChanging: { [cluster = node.cluster] in cluster.isDisputed("--web-push") },
+            isWebPushUnknown: { [cluster = node.cluster] in cluster.isUnknownElsewhere("--web-push") },
             threadCount: configuration.serve == nil ? RequestPreparation.threadCount : 0, timeout: configuration.storeTimeout)
         limits.attach(to: node, as: SessionStorage.protocolNumber)
         let store = node.store

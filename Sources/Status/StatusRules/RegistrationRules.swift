@@ -14,6 +14,7 @@ package struct RegistrationRules: Sendable {
     private let serves: @Sendable (Platform, _ apnTopic: String) -> Bool
     private let webPushKeys: [P256PublicKey]
     private let isWebPushChanging: @Sendable () -> Bool
+    private let isWebPushUnknown: @Sendable () -> Bool
     private let clients: RecentClients
 
     /// - Parameters:
@@ -21,11 +22,13 @@ package struct RegistrationRules: Sendable {
     ///   - isIdempotent: whether a repeated, identical registration succeeds instead of VERSION_MISMATCH.
     ///   - webPushKeys: the VAPID keys of a node that posts to Web Push services; empty for others.
     ///   - isWebPushChanging: whether other nodes of the cluster have other VAPID keys at present: another node may accept what this one refuses.
+    ///   - isWebPushUnknown: whether a node of the cluster does not know Web Push, and would post such a device to gorush.
     ///   - clients: of this identity alone.
     ///   - serves: whether there is a gorush endpoint for an app.
     package init(
         identity: PrivateKey, server: ServerMark? = nil, isIdempotent: Bool = false, webPushKeys: [P256PublicKey] = [],
-        isWebPushChanging: @escaping @Sendable () -> Bool = { false }, clients: RecentClients = RecentClients(),
+        isWebPushChanging: @escaping @Sendable () -> Bool = { false }, isWebPushUnknown: @escaping @Sendable () -> Bool = { false },
+        clients: RecentClients = RecentClients(),
         serves: @escaping @Sendable (Platform, _ apnTopic: String) -> Bool = { _, _ in true }
     ) {
         self.identity = identity
@@ -33,6 +36,7 @@ package struct RegistrationRules: Sendable {
         self.isIdempotent = isIdempotent
         self.webPushKeys = webPushKeys
         self.isWebPushChanging = isWebPushChanging
+        self.isWebPushUnknown = isWebPushUnknown
         self.clients = clients
         self.serves = serves
     }
@@ -103,7 +107,7 @@ package struct RegistrationRules: Sendable {
             guard subscription.vapidKey.map(webPushKeys.contains) ?? true else {
                 return isWebPushChanging() ? .internalError : .malformedMessage
             }
-            return nil
+            return isWebPushUnknown() ? .internalError : nil
         }
         return serves(platform, registration.apnTopic) ? nil : .unsupportedTokenType
     }

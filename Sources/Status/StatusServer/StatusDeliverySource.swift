@@ -74,15 +74,16 @@ enum StatusPayload {
 }
 
 extension DeviceAddress {
-    /// nil for a Web Push registration without a valid subscription, which is refused on arrival.
+    /// nil for a Web Push registration without a valid subscription and for an unknown token type, which are refused on arrival. A later release
+    /// may have stored such a token: gorush must not get it as one of another platform.
     package init?(_ registration: PushNotificationRegistration) {
-        if registration.platform == .webPush {
+        guard let platform = registration.platform else { return nil }
+        if platform == .webPush {
             guard let subscription = registration.subscription else { return nil }
             self.init(version: registration.version, .webPush(subscription))
             return
         }
         self.init(
-            version: registration.version, platform: registration.platform ?? .apn, deviceToken: registration.deviceToken,
-            apnTopic: registration.apnTopic)
+            version: registration.version, platform: platform, deviceToken: registration.deviceToken, apnTopic: registration.apnTopic)
     }
 }

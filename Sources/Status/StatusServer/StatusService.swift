@@ -71,7 +71,8 @@ struct StatusService: RateLimitedService {
             let rules = RegistrationRules(
                 identity: key, server: mark, isIdempotent: configuration.idempotentRegistrations,
                 webPushKeys: node.delivery.routing.webPushKeys,
-                isWebPushChanging: { [cluster = node.cluster] in cluster.isDisputed("--web-push") }, clients: clients,
+                isWebPushChanging: { [cluster = node.cluster] in cluster.isDisputed("--web-push") },
+                isWebPushUnknown: { [cluster = node.cluster] in cluster.isUnknownElsewhere("--web-push") }, clients: clients,
                 serves: { [routing = node.delivery.routing] in routing.endpoint(for: $0, apnTopic: $1) != nil })
             let requestRules = RequestRules(maximumAge: configuration.requestAgeLimit, server: mark)
             return ServedIdentity(

@@ -98,6 +98,25 @@ import WakuCrypto
         }
     }
 
+    @Test(arguments: [false, true])
+    func webPushSubscriptionsAreRefusedWhileANodeDoesNotKnowThem(isUnknown: Bool) throws {
+        let account = try SessionAccount.sessionID()
+        let receiver = WebPushReceiver()
+        let keys = try #require(WebPushKeys(publicKey: receiver.key.publicKey, secret: receiver.secret))
+        let subscription = try #require(PushSubscription(endpoint: "https://push.example/a", keys: keys))
+        let preparation = RequestPreparation(
+            SignatureVerifier(sodium: try Sodium.load()), services: [.webPush, .firebase],
+            webPushKeys: [P256PrivateKey.generate().publicKey], isWebPushUnknown: { isUnknown }, timeout: .seconds(10))
+        func refusal(of device: SessionDevice) throws -> RequestError? {
+            let body = Array(account.json(account.subscription(device)).utf8)
+            guard case .failure(let error)? = preparation.prepare(body, isSubscription: true, at: .now).entries.first else { return nil }
+            return error
+        }
+        let webPush = SessionDevice(.webPush, token: String(decoding: subscription.json, as: UTF8.self))
+        #expect(try refusal(of: webPush) == (isUnknown ? .webPushUnknown : nil))
+        #expect(try refusal(of: SessionDevice()) == nil)
+    }
+
     @Test func anArrayIsGivenUpAfterItsThirdInvalidSignature() throws {
         let account = try SessionAccount.sessionID()
         let preparation = RequestPreparation(

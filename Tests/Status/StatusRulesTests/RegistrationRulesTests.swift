@@ -82,6 +82,31 @@ import WakuCrypto
         #expect(try refusal(of: key, by: []) == (isChanging ? .internalError : .unsupportedTokenType))
     }
 
+    /// A node of a release without Web Push would post the device to gorush, as an iOS one: the client tries again.
+    @Test(arguments: [false, true])
+    func webPushIsRefusedWhileANodeDoesNotKnowIt(isUnknown: Bool) throws {
+        let receiver = WebPushReceiver()
+        let keys = try #require(WebPushKeys(publicKey: receiver.key.publicKey, secret: receiver.secret))
+        let subscription = try #require(PushSubscription(endpoint: "https://push.example/a", keys: keys))
+        let rules = RegistrationRules(
+            identity: Self.server, webPushKeys: [P256PrivateKey.generate().publicKey], isWebPushUnknown: { isUnknown })
+        let webPush = Self.client.registration {
+            $0.tokenType = Platform.webPush.tokenType
+            $0.deviceToken = DeviceToken(bytes: subscription.json)
+        }
+        let cases: [(PushNotificationRegistration, ErrorType?)] = [
+            (webPush, isUnknown ? .internalError : nil), (Self.client.registration(), nil),
+        ]
+        for (registration, error) in cases {
+            let sealed = Self.client.sealed(registration.encoded())
+            let bytes = MetadataEnvelope.encode(.registration, payload: sealed, signedBy: Self.client.identity).bytes
+            let envelope = try MetadataEnvelope(parsing: bytes, wakuSigner: Self.client.identity.publicKey)
+            let claim = try #require(rules.claim(in: envelope))
+            let decision = rules.decide(claim, storedVersion: nil, registered: { nil })
+            if case .refuse(let refusal) = decision { #expect(refusal == error) } else { #expect(error == nil) }
+        }
+    }
+
     @Test func theRequestIDIsTheHashOfTheSealedBytes() throws {
         for plain in [Self.client.registration().encoded(), [0xFF]] {
             let sealed = Self.client.sealed(plain)

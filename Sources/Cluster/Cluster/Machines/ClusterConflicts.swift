@@ -2,6 +2,8 @@
 package enum ClusterConflicts {
     /// A setting that must differ: the peer id of the node, from the key in its data folder. Relays disconnect one of two nodes with the same key.
     package static let nodeKey = "--node-key"
+    /// A setting that every node must know: a release without it posts a Web Push device to gorush, as an iOS one.
+    static let webPush = "--web-push"
 
     /// - Parameters:
     ///   - view: of the node's last committed heartbeat.
@@ -29,7 +31,19 @@ package enum ClusterConflicts {
                 }
             }
         }
+        let unaware = others.filter { $0.settings?[webPush] == nil }
+        if settings[webPush].map({ $0 != "off" }) == true, !unaware.isEmpty {
+            let names = unaware.map(\.name).joined(separator: ", ")
+            conflicts.append("\(webPush) is unknown to the release of \(names): Web Push registrations are refused until it is upgraded")
+        }
         return conflicts
+    }
+
+    /// The names of own settings that another live node does not announce, since its release does not know them.
+    package static func unknownSettings(in view: ClusterView, of own: NodeID) -> Set<String> {
+        let live = view.leases.filter { $0.state != .ended }
+        let settings = live.first { $0.node == own }?.settings ?? [:]
+        return Set(settings.keys.filter { option in live.contains { $0.settings?[option] == nil } })
     }
 
     /// The names of the settings of which another live node has another value.

@@ -150,6 +150,7 @@ package final class ClusterNode: ClusterMembership {
     /// Conflicts between the nodes, such as different settings: see `ClusterConflicts`.
     package var conflicts: [String] { state.withLock(\.conflicts) }
     package func isDisputed(_ setting: String) -> Bool { state.withLock { $0.disputedSettings.contains(setting) } }
+    package func isUnknownElsewhere(_ setting: String) -> Bool { state.withLock { $0.unknownSettings.contains(setting) } }
 
     /// Announces in the next heartbeat whether this node serves a share of the keys.
     package func offerKeys(_ isOffered: Bool) {

@@ -38,6 +38,7 @@ struct ClusterState: Sendable {
     /// See `ClusterConflicts`.
     var conflicts: [String] = []
     var disputedSettings: Set<String> = []
+    var unknownSettings: Set<String> = []
     var leftovers = LeftoverLeases()
     var failovers = FailoverLog()
     var lastFailover: ClusterStatus.Failover?

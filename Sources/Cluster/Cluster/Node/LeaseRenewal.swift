@@ -70,6 +70,7 @@ struct LeaseRenewal: Sendable {
             let conflicts = ClusterConflicts.find(in: view, of: state.member.id)
             defer { state.conflicts = conflicts }
             state.disputedSettings = ClusterConflicts.settings(in: view, of: state.member.id)
+            state.unknownSettings = ClusterConflicts.unknownSettings(in: view, of: state.member.id)
             return conflicts.filter { !state.conflicts.contains($0) }
         }
         for conflict in new { node.logger.warning("conflicting node settings", metadata: ["reason": "\(conflict)"]) }

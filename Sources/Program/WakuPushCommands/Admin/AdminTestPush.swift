@@ -104,13 +104,16 @@ extension Admin {
             guard found.count == 1 else {
                 throw CommandFailure(.usage, "\(found.count) devices are registered: choose one with --installation")
             }
-            guard stored.registration.platform != .webPush else {
+            guard let platform = stored.registration.platform else {
+                throw CommandFailure(.data, "the device has token type \(stored.registration.tokenType), which this release does not know")
+            }
+            guard platform != .webPush else {
                 throw CommandFailure(
                     .usage, "the device has a Web Push subscription, which gorush does not serve: waku-push doctor --test-push posts to one"
                 )
             }
             return notification(
-                to: stored.registration.deviceToken, on: stored.registration.platform ?? .apn, apnTopic: stored.registration.apnTopic,
+                to: stored.registration.deviceToken, on: platform, apnTopic: stored.registration.apnTopic,
                 of: stored.key)
         }
 

@@ -39,6 +39,9 @@ extension RequestError {
         .internalError, "the server is draining and accepts no subscriptions", retryAfter: 60)
     /// Nodes of a cluster are restarted one after the other with another VAPID key, or with Web Push.
     static let webPushChanging = RequestError(.internalError, "the server's VAPID keys are being changed", retryAfter: 60)
+    /// Nodes of a cluster are upgraded one after the other, and not all know Web Push yet.
+    static let webPushUnknown = RequestError(
+        .internalError, "the server is being upgraded and accepts no webpush devices yet", retryAfter: 60)
     static let busy = RequestError(.serviceTimeout, "too many large requests at present", retryAfter: 10)
     /// Too many requests wait, or this one has waited for too long.
     static let overloaded = RequestError(.serviceTimeout, "too many requests at present", retryAfter: 10)
@@ -61,18 +64,22 @@ struct RequestPreparation: Sendable {
     /// The node's VAPID keys.
     private let webPushKeys: [P256PublicKey]
     private let isWebPushChanging: @Sendable () -> Bool
+    private let isWebPushUnknown: @Sendable () -> Bool
     private let workers: FairWorkers
 
     /// - Parameters:
     ///   - isWebPushChanging: whether other nodes of the cluster have other VAPID keys at present: another node may accept what this one refuses.
+    ///   - isWebPushUnknown: whether a node of the cluster does not know Web Push: it could not notify the device.
     ///   - threadCount: see ``FairWorkers/init(threadCount:timeout:)``.
     ///   - timeout: a request that has waited for this long is not begun.
     init(
         _ verifier: SignatureVerifier, services: Set<PushService>, webPushKeys: [P256PublicKey] = [],
-        isWebPushChanging: @escaping @Sendable () -> Bool = { false }, threadCount: Int = Self.threadCount, timeout: Duration
+        isWebPushChanging: @escaping @Sendable () -> Bool = { false }, isWebPushUnknown: @escaping @Sendable () -> Bool = { false },
+        threadCount: Int = Self.threadCount, timeout: Duration
     ) {
         self.webPushKeys = webPushKeys
         self.isWebPushChanging = isWebPushChanging
+        self.isWebPushUnknown = isWebPushUnknown
         self.verifier = verifier
         self.services = services
         workers = FairWorkers(threadCount: threadCount, timeout: timeout)
@@ -136,6 +143,7 @@ struct RequestPreparation: Sendable {
                     throw isWebPushChanging()
                         ? .webPushChanging : RequestError(.badInput, "service_info: vapid is not a key of this server")
                 }
+                if form.device.service == .webPush, isWebPushUnknown() { throw .webPushUnknown }
                 request = .subscribe(form)
             } else {
                 let form = try UnsubscriptionForm(value)

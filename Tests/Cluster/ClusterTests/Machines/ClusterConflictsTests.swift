@@ -40,6 +40,27 @@ import Testing
         #expect(disputed(.ended).isEmpty)
     }
 
+    /// Its release would post a Web Push device to gorush, as an iOS one.
+    @Test func liveNodesThatDoNotKnowWebPushAreNamed() {
+        let on = ["--web-push": "1 keys"]
+        for theirs in [nil, [:], settings] {
+            #expect(find(lease(1, "a", on), lease(2, "b", theirs), lease(3, "c", on)).map { $0.contains("release of b:") } == [true])
+            #expect(find(lease(1, "a", on), lease(2, "b", theirs, .ended), lease(3, "c", on)) == [])
+            #expect(find(lease(1, "a", ["--web-push": "off"]), lease(2, "b", theirs)) == [])
+        }
+    }
+
+    @Test func unknownSettingsAreThoseThatALiveNodeDoesNotTell() {
+        func unknown(_ theirs: [String: String]?, _ state: LeaseRow.State = .live) -> Set<String> {
+            let leases = [lease(1, "a", settings), lease(2, "b", theirs, state)]
+            return ClusterConflicts.unknownSettings(in: ClusterView(isMember: true, leases: leases, partitions: []), of: .number(1))
+        }
+        #expect(unknown(settings.mapValues { _ in "other" }).isEmpty)
+        #expect(unknown(["--limit queries": "off", "--new": "on"], .draining) == ["--max-request-age"])
+        #expect(unknown(nil) == Set(settings.keys))
+        #expect(unknown(nil, .ended).isEmpty)
+    }
+
     @Test func twoLiveNodesOfOneNameAreNamed() {
         #expect(find(lease(1, "a", settings), lease(2, "a", settings)).count == 1)
         #expect(find(lease(1, "a", settings), lease(2, "a", settings, .ended)) == [])

@@ -34,6 +34,14 @@ struct DeviceTests {
         return device
     }
 
+    @Test("A token of an unknown type, as a later release may store one, is no APNs token")
+    func unknownTokenType() throws {
+        var registration = StatusStoreFixture.registration(key)
+        #expect(DeviceAddress(registration)?.gorushDevice?.platform == .apn)
+        registration.tokenType = 4
+        #expect(DeviceAddress(registration) == nil)
+    }
+
     @Test("A device keeps its row when it registers again: pending notifications reach the new token")
     func updated() async throws {
         let device = try await enqueue()
