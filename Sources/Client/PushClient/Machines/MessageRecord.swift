@@ -76,7 +76,10 @@ struct MessageRecord: Codable, Hashable, Sendable {
     enum Outcome: Codable, Hashable, Sendable {
         case notified(by: StoredServer)
         case notAllowed
-        case gaveUp(DeviceOutcome.GiveUpReason)
+        /// - Parameter exact: see `GiveUpReason.former`.
+        case gaveUp(DeviceOutcome.GiveUpReason, exact: String?)
+
+        static func gaveUp(_ reason: DeviceOutcome.GiveUpReason) -> Self { .gaveUp(reason.former, exact: reason.exact) }
     }
 
     @StoredBytes var messageID: [UInt8]
@@ -93,7 +96,21 @@ struct MessageRecord: Codable, Hashable, Sendable {
 
     struct Failed: Codable, Hashable, Sendable {
         @Stored var registrant: PublicKey
-        var reason: DeviceOutcome.GiveUpReason
+        /// See `GiveUpReason.former`.
+        private let former: DeviceOutcome.GiveUpReason
+        private let exact: String?
+
+        var reason: DeviceOutcome.GiveUpReason { former.orExact(exact) }
+
+        private enum CodingKeys: String, CodingKey {
+            case registrant, exact
+            case former = "reason"
+        }
+
+        init(registrant: PublicKey, reason: DeviceOutcome.GiveUpReason) {
+            _registrant = Stored(wrappedValue: registrant)
+            (former, exact) = (reason.former, reason.exact)
+        }
     }
 
     var isFinished: Bool { recipients.allSatisfy { $0.search == nil } && devices.allSatisfy(\.isDone) }
@@ -137,9 +154,25 @@ extension MessageRecord.Outcome {
         switch self {
         case .notified(let server): .notified(by: server.key)
         case .notAllowed: .notAllowed
-        case .gaveUp(let reason): .gaveUp(reason)
+        case .gaveUp(let reason, let exact): .gaveUp(reason.orExact(exact))
         }
     }
+}
+
+/// Earlier releases of the library don't know all reasons, and can't read a record with another one.
+extension DeviceOutcome.GiveUpReason {
+    /// The reason of the first release that comes closest. It is stored, with the exact one beside it, which that release does not read.
+    fileprivate var former: Self {
+        switch self {
+        case .notRegistered: .noDevice
+        case .noServerKnown: .noServer
+        case .noDevice, .noServer, .expired, .cancelled: self
+        }
+    }
+
+    fileprivate var exact: String? { former == self ? nil : rawValue }
+
+    fileprivate func orExact(_ exact: String?) -> Self { exact.flatMap(Self.init) ?? self }
 }
 
 extension MessageRecord.Device {

@@ -33,12 +33,17 @@ enum MachineRecord<Version: ClientVersion>: Hashable, Sendable {
             case .registrant(let record): try encoder.encode(record)
             case .message(let record): try encoder.encode(record)
             }
-        return [recordFormat] + Array(body)
+        return [format] + Array(body)
+    }
+
+    /// 2 with a Web Push device, so that releases which don't know them refuse the state as that of a later version, and not as damaged.
+    private var format: UInt8 {
+        if case .own(let own) = self, let own = own as? OwnRecord, own.storedProfile?.platform == .webPush { 2 } else { 1 }
     }
 
     /// - Throws: ``ClientStoreError`` with `damaged` or `newer`
     init(_ name: String, _ bytes: [UInt8]) throws(ClientStoreError) {
-        guard let first = bytes.first, first <= recordFormat else {
+        guard let first = bytes.first, first <= latestFormat else {
             throw ClientStoreError(code: .newer, message: "the client's state was written by a later version: use that one")
         }
         let body = Data(bytes.dropFirst())
@@ -91,8 +96,8 @@ struct RecordsByKind<Version: ClientVersion> {
     }
 }
 
-/// The format of the records' values, in their first byte.
-private let recordFormat: UInt8 = 1
+/// The latest format of the records' values, in their first byte.
+private let latestFormat: UInt8 = 2
 
 /// The identity of a record.
 enum RecordKey: Hashable, Sendable {
