@@ -10,6 +10,8 @@ import TestSupport
 import Testing
 import WakuCrypto
 
+@testable import WakuPushCommands
+
 /// `admin subscriptions`, and export and import of subscriptions, on the data folder of a stopped daemon.
 @Suite(.timeLimit(.minutes(5)))
 struct AdminSubscriptionsTests {
@@ -117,6 +119,37 @@ struct AdminSubscriptionsTests {
         #expect(try await admin("subscriptions", "show", account.id.hex, "--reveal").output == before)
         let numbers: Numbers = try await admin("subscriptions", "stats", "--json").json()
         #expect(numbers.accounts == 2 && numbers.endedNames == 1)
+    }
+
+    @Test("An earlier release reads a file until the first kind of line that it does not know: Web Push and times ahead are last")
+    func exportForEarlierReleases() async throws {
+        let receiver = WebPushReceiver()
+        let keys = try #require(WebPushKeys(publicKey: receiver.key.publicKey, secret: receiver.secret))
+        let subscription = try #require(PushSubscription(endpoint: "https://push.example/a", keys: keys))
+        let phone = SessionDevice(.webPush, token: String(decoding: subscription.json, as: UTF8.self))
+        let store = try NodeAssembly.existingStore(in: data, of: server.key)
+        // Before and after the Web Push device, by row.
+        let requests: [SessionRequest] = [
+            .subscribe(account.subscription(phone)), .subscribe(account.subscription(SessionDevice(.huawei))),
+            .subscribe(try SessionAccount.group().subscription(devices[0], at: .now + 3_600)),
+        ]
+        let rules = SubscriptionRules(availableServices: Set(PushService.allCases))
+        try await store.commit(Subscriptions(store.sealer).apply(requests, rules, at: .now) { _ in nil })
+        try store.close()
+        let file = folder.path + "/registrations"
+        #expect(try await admin("registrations", "export", file).status == 0)
+        var lines = try String(contentsOfFile: file, encoding: .utf8).split(separator: "\n")
+        let header = try JSONDecoder().decode(RegistrationsFile.Header.self, from: Data(lines.removeFirst().utf8))
+        let kinds = try lines.enumerated().map { index, text in
+            let sealed = try #require(Data(base64Encoded: String(text)))
+            let plain = try AESGCM.open(
+                Array(sealed), key: RegistrationsFile.key(of: server.key), layout: .nonceFirst,
+                associatedData: RegistrationsFile.binding(header.file, index))
+            let line = try JSONDecoder().decode(RegistrationsFile.Line.self, from: Data(plain))
+            if let subscription = line.subscription { return subscription.service }
+            return line.unsubscribedName != nil ? "ended" : line.aheadTime != nil ? "ahead" : "end"
+        }
+        #expect(kinds == ["apns", "firebase", "huawei", "huawei", "apns", "ended", "webpush", "ahead", "end"])
     }
 
     @Test("Names of ended subscriptions are not imported into a database that was moved to the identity: they differ there")

@@ -40,12 +40,13 @@ extension ProtocolLines {
     static let session = ProtocolLines(
         hasSeveralPlatforms: true,
         export: { store, filter, writer in
-            if filter.isRegistered != false {
+            func exportSubscriptions(of services: Set<PushService>) throws {
                 var selected = SubscriptionFilter()
                 selected.signedBefore = filter.changedBefore.map { $0.rawValue / 1_000_000_000 }
                 selected.signedSince = filter.changedSince.map { $0.rawValue / 1_000_000_000 }
                 let subscriptions = SessionServer.Subscriptions(store.sealer)
                 try SessionServer.Subscriptions.forEach(selected, in: store) { summary in
+                    guard services.contains(summary.service) else { return true }
                     // Outside of the writer: the store explains that the row is damaged.
                     let content = try subscriptions.open(summary).encoded()
                     return writer.add {
@@ -56,15 +57,20 @@ extension ProtocolLines {
                     }
                 }
             }
-            guard filter.isRegistered != true else { return }
+            // An earlier release ends its import at the first line that it does not know. It knows neither Web Push nor ahead times, so these are last.
+            if filter.isRegistered != false { try exportSubscriptions(of: Set(PushService.ofGorush)) }
             let key = store.sealer.lookUpKeyMark
-            try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
-                writer.add {
-                    RegistrationsFile.Line(
-                        unsubscribedName: .init(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt, key: key))
+            if filter.isRegistered != true {
+                try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
+                    writer.add {
+                        RegistrationsFile.Line(
+                            unsubscribedName: .init(name: Data(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt, key: key))
+                    }
                 }
             }
-            // Last, because a subscription whose time is already known would count as a replay.
+            if filter.isRegistered != false { try exportSubscriptions(of: [.webPush]) }
+            guard filter.isRegistered != true else { return }
+            // After all subscriptions, because a subscription whose time is already known would count as a replay.
             try SessionServer.Subscriptions.forEachAheadTime(in: store) { ahead in
                 writer.add {
                     RegistrationsFile.Line(
