@@ -22,8 +22,27 @@ extension StatusPush.Configuration {
     }
 }
 
-enum SharedSettings {
+package enum SharedSettings {
     static func gorushTimeout(_ longest: Duration) -> [String: String] { ["--gorush-timeout": "\(longest.components.seconds) s"] }
+
+    /// The options that decide what Apple and Google get. A difference posts for some devices what the operator has removed elsewhere, and gives a
+    /// notification that another node posts again another id, so that the device shows it twice.
+    ///
+    /// - Parameters:
+    ///   - profiles: of the gorush endpoints.
+    ///   - entries: of `notifications` in the configuration file.
+    package static func notifications(_ profiles: [PayloadProfile], _ entries: [[String: [String]]]) -> [String: String] {
+        let lines = entries.map { entry in
+            entry.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value.joined(separator: ", "))" }.joined(separator: "\n")
+        }
+        let digest = Limits.digest(Array(lines.joined(separator: "\n\n").utf8))
+        var shared = ["notifications": entries.isEmpty ? "empty" : "\(entries.count) entries (\(digest))"]
+        if let first = profiles.first {
+            let isSame = profiles.allSatisfy { $0 == first }
+            shared["--payload-profile"] = isSame ? first.rawValue : profiles.map(\.rawValue).joined(separator: ", ")
+        }
+        return shared
+    }
 }
 
 extension ServerConfiguration {

@@ -284,6 +284,7 @@ struct Serve: ReportingCommand {
         let configuration = plan.configuration
         func open() throws -> Server { try Server(configuration, gorush: endpoints, logger: logger) { try attachment.relay($0) } }
         let server = try manager?.extendingStart(open) ?? open()
+        server.node.cluster.replaceSettings(posters.sharedSettings)
         if let id = attachment.peerID { server.node.cluster.replaceSettings([ClusterConflicts.nodeKey: "\(id)"]) }
         try await attachment.listen()
         let reloading = ReloadService(server: server, plan: plan, gorush: posters, level: level, logger: logger)

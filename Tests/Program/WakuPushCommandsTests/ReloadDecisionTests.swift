@@ -16,13 +16,15 @@ struct ReloadDecisionTests {
         try "secret".write(toFile: folder.path + "/token", atomically: true, encoding: .utf8)
     }
 
-    private func plan(_ text: String) throws -> Serve.Plan {
+    private func plan(_ text: String) throws -> Serve.Plan { try loaded(text) { $0 } }
+
+    private func loaded<Value>(_ text: String, _ read: (Serve.Plan) throws -> Value) throws -> Value {
         let path = folder.path + "/waku-push.yaml"
         try "identity: \(key.path)\ndata: \(folder.path)/data\n\(text)".write(toFile: path, atomically: true, encoding: .utf8)
         let invocation = Invocation(
             arguments: ["waku-push", "serve", "--config", path], environment: [:], columns: 80, writeOutput: { _ in false },
             writeError: { _ in false })
-        return try Invocation.$current.withValue(invocation) { try Serve.reloadedPlan() }
+        return try Invocation.$current.withValue(invocation) { try read(Serve.reloadedPlan()) }
     }
 
     private func endpoints(_ lines: String...) -> String { "gorush-endpoints:\n" + lines.map { "  - \($0)\n" }.joined() }
@@ -41,6 +43,23 @@ struct ReloadDecisionTests {
         // Back to the file of the start.
         let third = ReloadDecision(started: started, last: new, new: started)
         #expect(third.applied == ["log-level"] && third.waiting == [])
+    }
+
+    /// Nodes of a cluster compare what Apple and Google get.
+    @Test func profilesAndNotificationsAreSharedSettings() throws {
+        func shared(_ text: String) throws -> [String: String] {
+            try loaded(text) { plan in try plan.gorush.map { try ReplaceableGorush($0) }.sharedSettings }
+        }
+        #expect(try shared("") == ["--payload-profile": "combined", "notifications": "empty"])
+        #expect(try shared("payload-profile: private\n")["--payload-profile"] == "private")
+        let other = #"{name: google, url: "http://127.0.0.1:2", platforms: firebase, payload-profile: private}"#
+        #expect(try shared(endpoints(apple, google))["--payload-profile"] == "combined")
+        #expect(try shared(endpoints(apple, other))["--payload-profile"] == "combined, private")
+        let notifications = try ["{title: A, sound: s}", "{sound: s, title: A}", "{title: B, sound: s}"].map { entry in
+            try #require(try shared("notifications:\n  - \(entry)\n")["notifications"])
+        }
+        #expect(notifications[0] == notifications[1] && notifications[0] != notifications[2])
+        #expect(notifications[0].hasPrefix("1 entries ("))
     }
 
     @Test func rulesOfEndpointsWaitForARestartUntilTheyAreThoseOfTheStart() throws {

@@ -52,6 +52,7 @@ final class ReplaceableGorush: NotificationPosting {
     }
 
     var format: NotificationFormat { current.withLock(\.settings.format) }
+    var profile: PayloadProfile { current.withLock(\.settings.profile) }
 
     /// URL and rule, without credentials.
     var endpoint: AdminAPI.Setup.Endpoint {
@@ -65,6 +66,13 @@ final class ReplaceableGorush: NotificationPosting {
         } catch {
             return AdminAPI.InspectedGorush(settings.rule, nil, problem: error.message)
         }
+    }
+}
+
+extension [ReplaceableGorush] {
+    /// The options about contents that must be the same at all nodes, with the current configuration file.
+    var sharedSettings: [String: String] {
+        SharedSettings.notifications(map(\.profile), (Environment.file?.notifications ?? []).map { $0.options.mapValues(\.values) })
     }
 }
 
@@ -212,6 +220,7 @@ final class ReloadService: Service {
         server.replaceLimits(
             new.configuration.limits, gorushTimeouts: clients.isEmpty ? [] : new.gorush.map(\.timeout),
             addedOptions: new.configuration.addedOptions)
+        server.node.cluster.replaceSettings(gorush.sharedSettings)
         server.node.replaceWebPushSettings(new.notifications)
         if let secret = new.configuration.feedbackSecret { server.node.replaceFeedbackSecret(secret) }
         server.node.reloadFiles()
