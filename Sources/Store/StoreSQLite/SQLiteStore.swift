@@ -44,6 +44,7 @@ package final class SQLiteStore: Store {
     /// - Throws: `StoreError`
     package convenience init(existing path: String, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) {
         try self.init(opening: path, mayCreate: false, storageKey: storageKey, schema: Schema(parts: parts)) { schema, pool in
+            guard try !pool.read(schema.isNewer) else { throw StoreError(newerIn: path) }
             guard try pool.read(schema.isComplete) else {
                 throw StoreError(
                     code: .damaged, message: "the database in \(path) is of an older version: start the daemon once to bring it up to date")

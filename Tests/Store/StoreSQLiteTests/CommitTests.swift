@@ -78,6 +78,10 @@ struct CommitTests {
             try StoreInspection(of: fixture.path, storageKey: nil, parts: [Records.part])
         }
         #expect(inspection?.code == .newer)
+        let opening = #expect(throws: StoreError.self) {
+            try SQLiteStore(existing: fixture.folder.path, storageKey: nil, parts: [Records.part])
+        }
+        #expect(opening?.code == .newer)
     }
 
     @Test("A file that is not a database is refused")
