@@ -41,13 +41,15 @@ extension ClusterDatabase {
     /// - Throws: `StoreError`; with `missing` if no node of a cluster has used this database.
     package func overview() throws(StoreError) -> ClusterOverview {
         let maintenance = Statement.Argument.integer(Int64(configuration.maintenancePartition))
+        // The settings as JSON: only a node adds the column to the table of an earlier release, and this reads that table, too.
         let hasLease = "n.state <> 'ended' AND NOT n.\(isOverdue)"
         let nodes = Statement(
             """
             SELECT node, name, state, version, hashing_version, \
             floor(extract(epoch FROM clock_timestamp() - renewed_at))::bigint, \
             (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition <> $1), \
-            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition = $1 AND \(hasLease)), coalesce(settings, ''), \
+            (SELECT count(*) FROM cluster_partition p WHERE p.owner = n.node AND p.partition = $1 AND \(hasLease)), \
+            coalesce(to_jsonb(n) ->> 'settings', ''), \
             (state <> 'ended' AND \(isOverdue))::integer::bigint \
             FROM cluster_node n ORDER BY name, node
             """, [maintenance])
