@@ -336,6 +336,10 @@ package struct Registrations: Sendable {
     private static let findNeverAsked = Query(
         StatusStorage.registration, [.id, StatusStorage.keyHash, StatusStorage.installation], where: [.equal(StatusStorage.neverAsked)],
         order: [.ascending(StatusStorage.changedAt)])
+    /// Without tombstones: nodes of an earlier release keep the mark of a registration that they end.
+    private static let findDisplaceable = Query(
+        StatusStorage.registration, [.id, StatusStorage.keyHash, StatusStorage.installation],
+        where: [.equal(StatusStorage.neverAsked), .present(StatusStorage.sealed)], order: [.ascending(StatusStorage.changedAt)])
     private static let endNeverAsked = Mutation(
         StatusStorage.registration, .updateAny([StatusStorage.neverAsked], where: [.equal(.id), .equal(StatusStorage.neverAsked)]))
     /// The number of registrations among which one to displace is chosen.
@@ -354,7 +358,7 @@ package struct Registrations: Sendable {
     static func displaceable(
         isAsked: @escaping @Sendable (Int64) -> Bool = { _ in false }, isSpared: @escaping @Sendable (KeyHash) -> Bool = { _ in false }
     ) -> StoreCommand<(key: RegistrationKey, head: RegistrationHead)?> {
-        .find(findNeverAsked(StatusStorage.NeverAsked.registered, limit: displaceableCount)) { rows in
+        .find(findDisplaceable(StatusStorage.NeverAsked.registered, limit: displaceableCount)) { rows in
             let keys = try rows.filter { !isAsked(try $0.integer(0)) }.map { try RegistrationKey($0, at: 1) }
             guard let key = keys.first(where: { !isSpared($0.keyHash) }) ?? keys.first else { return .done(nil) }
             return .find(headRead(key)) { rows in .done(try head(rows).map { (key, $0) }) }

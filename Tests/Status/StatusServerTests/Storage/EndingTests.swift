@@ -61,6 +61,17 @@ import WakuCrypto
         }
     }
 
+    /// A node of a release without the mark ended the registration, and left the mark.
+    @Test func aTombstoneWithTheMarkOfARegistrationIsNotDisplaced() async throws {
+        try await fixture.store.register(key)
+        #expect(try fixture.store.read(Registrations.displaceable())?.key == key)
+        let row = try #require(try fixture.store.read(Registrations.head(of: key))).id
+        try await fixture.store.unregister(key, version: 2)
+        let mark = Mutation(StatusStorage.registration, .updateAny([StatusStorage.neverAsked], where: [.equal(.id)]))
+        try await fixture.store.commit(.change([mark(StatusStorage.NeverAsked.registered, .integer(row))]))
+        #expect(try fixture.store.read(Registrations.displaceable())?.key == nil)
+    }
+
     @Test func anOperatorWhoRemovesAnOldRowKeepsTheHigherVersion() async throws {
         try await fixture.store.register(key, version: 5)
         try await fixture.store.unregister(key, version: 4)
