@@ -29,9 +29,6 @@ package struct EndpointRule: Codable, Hashable, Sendable {
         guard platforms?.contains(platform) ?? true else { return false }
         return platform != .apn || apnTopics?.contains(apnTopic) ?? true || sandboxTopics.contains(apnTopic)
     }
-
-    /// Whether the rule accepts every platform and app; ``services`` are not considered.
-    var takesAll: Bool { platforms == nil && apnTopics == nil }
 }
 
 /// The endpoint of a delivery.
@@ -73,9 +70,11 @@ package struct EndpointRouting: Sendable {
     }
 
     /// - Parameter service: the push service of a Session device; nil for other protocols.
-    /// - Returns: The index in ``rules``; nil when no endpoint serves this app.
+    /// - Returns: The index in ``rules``; nil when no endpoint serves this app, and for an Apple device of Session without a topic, which APNs would
+    ///   refuse.
     package func endpoint(for platform: Platform, apnTopic: String, service: PushService? = nil) -> Int? {
-        rules.firstIndex { rule in
+        guard !apnTopic.isEmpty || service?.isApple != true else { return nil }
+        return rules.firstIndex { rule in
             guard rule.takes(platform, apnTopic) else { return false }
             return !namesServices || (service.map { rule.services?.contains($0) ?? false } ?? (rule.services == nil))
         }
@@ -97,7 +96,4 @@ package struct EndpointRouting: Sendable {
         case .webPush(let subscription): postsWebPush ? .webPush(subscription.origin) : .unroutable
         }
     }
-
-    /// Whether endpoints differ, so that one must be chosen for each notification.
-    package var hasChoice: Bool { !rules[0].takesAll || namesServices || postsWebPush }
 }

@@ -56,8 +56,7 @@ package enum SessionChecks {
         Set(
             PushService.allCases.filter { service in
                 if service == .webPush { return routing.postsWebPush }
-                return (!service.isApple || !apnsTopic.isEmpty)
-                    && routing.endpoint(for: service.platform, apnTopic: service.isApple ? apnsTopic : "", service: service) != nil
+                return routing.endpoint(for: service.platform, apnTopic: service.isApple ? apnsTopic : "", service: service) != nil
             })
     }
 

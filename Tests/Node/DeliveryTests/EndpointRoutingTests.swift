@@ -8,7 +8,6 @@ struct EndpointRoutingTests {
     @Test("is not needed if the first endpoint accepts everything")
     func single() {
         let routing = EndpointRouting([EndpointRule(), EndpointRule(name: "never", platforms: [.apn])])
-        #expect(!routing.hasChoice)
         #expect(routing.endpoint(for: .apn, apnTopic: "anything") == 0)
         #expect(routing.endpoint(for: .firebase, apnTopic: "") == 0)
     }
@@ -20,7 +19,6 @@ struct EndpointRoutingTests {
             EndpointRule(name: "desk", platforms: [.apn], apnTopics: ["im.desk", "im.status"]),
             EndpointRule(name: "google", platforms: [.firebase], apnTopics: []),
         ])
-        #expect(routing.hasChoice)
         #expect(routing.endpoint(for: .apn, apnTopic: "im.status") == 0)
         #expect(routing.endpoint(for: .apn, apnTopic: "im.status.pr") == 0)
         #expect(routing.endpoint(for: .apn, apnTopic: "im.desk") == 1)
@@ -51,7 +49,6 @@ struct EndpointRoutingTests {
             EndpointRule(name: "status"), EndpointRule(name: "session apple", services: [.apns, .apnsSandbox]),
             EndpointRule(name: "session google", services: [.firebase]),
         ])
-        #expect(routing.hasChoice)
         #expect(routing.endpoint(for: .apn, apnTopic: "im.status") == 0)
         #expect(routing.endpoint(for: .firebase, apnTopic: "") == 0)
         #expect(routing.endpoint(for: .apn, apnTopic: "com.session", service: .apns) == 1)
@@ -65,6 +62,16 @@ struct EndpointRoutingTests {
         let routing = EndpointRouting([EndpointRule(name: "apple", platforms: [.apn]), EndpointRule(name: "other")])
         #expect(routing.endpoint(for: .apn, apnTopic: "com.session", service: .apnsSandbox) == 0)
         #expect(routing.endpoint(for: .huawei, apnTopic: "", service: .huawei) == 1)
+    }
+
+    @Test("has no endpoint for Apple devices of Session without a topic, and takes those of other protocols")
+    func withoutTopic() {
+        let routing = EndpointRouting()
+        let unserved = PushService.ofGorush.filter { routing.endpoint(for: $0.platform, apnTopic: "", service: $0) == nil }
+        #expect(unserved == [.apns, .apnsSandbox])
+        #expect(routing.endpoint(for: .apn, apnTopic: "com.session", service: .apns) == 0)
+        // gorush may have a certificate for one app, which names its topic.
+        #expect(routing.endpoint(for: .apn, apnTopic: "") == 0)
     }
 
     @Test("has no endpoint for other devices if all endpoints name services")

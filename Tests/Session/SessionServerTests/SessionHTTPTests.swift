@@ -157,6 +157,28 @@ struct SessionHTTPTests {
         }
     }
 
+    /// As while nodes, or their configurations, differ.
+    @Test func notificationsForAppleDevicesWaitWithoutTheTopic() async throws {
+        let account = try SessionAccount.sessionID()
+        func forgetMonitored() { for id in fixture.monitor.monitored.keys { fixture.monitor.remove(id) } }
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, SessionDevice(.apns)) == Self.added)
+        }
+        forgetMonitored()
+        try await fixture.withNode(configure: { $0.apnsTopic = "" }) { node async throws in
+            await fixture.monitor.report([message(for: account)])
+            #expect(node.node.counters.count(.sessionNotification) == 1)
+            try await eventually {
+                node.node.findings.first { $0.check == "outbox" }?.text.hasPrefix("1 notifications wait") == true
+            }
+            #expect(fixture.gorush.posted.isEmpty)
+        }
+        forgetMonitored()
+        try await fixture.withNode { _ async throws in
+            try await eventually { fixture.gorush.posted.map(\.apnTopic) == ["com.session"] }
+        }
+    }
+
     @Test func bodiesOfUpTo100000BytesAreRead() async throws {
         let account = try SessionAccount.sessionID()
         try await fixture.withNode { node async throws in
