@@ -7,6 +7,7 @@ import SessionServer
 import StatusProtocol
 import StatusRules
 import StatusServer
+import StatusV01Server
 import Waku
 import WakuCrypto
 
@@ -15,15 +16,15 @@ extension StatusPush.Configuration {
     func sharedSettings(of identity: PrivateKey, gorushTimeout: Duration?) -> [String: String] {
         var settings = limits.sharedSettings
         settings["--identity"] = Limits.summary(Set(([identity] + otherIdentities).map(\.publicKey.compressed)))
-        settings["--max-request-age"] = "\(requestAgeLimit.components.seconds) s"
-        settings["--registration-lifetime"] = registrationLifetime.map { "\($0.components.seconds) s" } ?? "off"
+        settings["--max-request-age"] = requestAgeLimit.exactWords
+        settings["--registration-lifetime"] = registrationLifetime?.exactWords ?? "off"
         settings["--idempotent-registrations"] = idempotentRegistrations ? "on" : "off"
         return settings.merging(gorushTimeout.map(SharedSettings.gorushTimeout) ?? [:]) { $1 }
     }
 }
 
 package enum SharedSettings {
-    static func gorushTimeout(_ longest: Duration) -> [String: String] { ["--gorush-timeout": "\(longest.components.seconds) s"] }
+    static func gorushTimeout(_ longest: Duration) -> [String: String] { ["--gorush-timeout": longest.exactWords] }
 
     /// The options that decide what Apple and Google get. A difference posts for some devices what the operator has removed elsewhere, and gives a
     /// notification that another node posts again another id, so that the device shows it twice.
@@ -56,6 +57,9 @@ extension ServerConfiguration {
             "--status-v0.1": statusV01 == nil ? "off" : "on", "--session-http": session == nil ? "off" : "on",
         ]
         if let session { shared["--session-onion-key"] = String(session.onionKey.publicKeyHex.prefix(16)) }
+        func words(_ topic: String) -> String { topic.isEmpty ? "none" : topic }
+        shared["--session-apns-topic"] = session.map { words($0.apnsTopic) }
+        shared["--v0.1-apns-topic"] = statusV01.map { words($0.apnsTopic) }
         return shared
     }
 }
@@ -91,5 +95,13 @@ extension Limits {
 
     fileprivate static func digest(_ bytes: [UInt8]) -> String {
         SHA256.hash(bytes).prefix(4).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}
+
+extension Duration {
+    /// `600 s`, or `1500 ms`: nodes compare it. Options have no parts of a millisecond.
+    fileprivate var exactWords: String {
+        let (seconds, attoseconds) = components
+        return attoseconds == 0 ? "\(seconds) s" : "\(seconds * 1000 + attoseconds / 1_000_000_000_000_000) ms"
     }
 }

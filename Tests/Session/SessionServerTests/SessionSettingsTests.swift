@@ -11,13 +11,15 @@ import WakuCrypto
 struct SessionSettingsTests {
     private let identity = PrivateKey.generate()
 
-    private func settings(onionKey number: UInt8?) throws -> [String: String] {
+    private func settings(onionKey number: UInt8?, apnsTopic: String = "") throws -> [String: String] {
         var configuration = ServerConfiguration(identity: identity, dataPath: "data")
         if let number {
             let sodium = try Sodium.load()
             let key = try #require(OnionKey(SecretBytes(repeatElement(number, count: 32)), sodium: sodium))
-            configuration.session = SessionPush.Configuration(
+            var session = SessionPush.Configuration(
                 httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: key, sodium: sodium, makeMonitor: FakeMonitor().make)
+            session.apnsTopic = apnsTopic
+            configuration.session = session
         }
         return configuration.sharedEndpoints([EndpointRule()])
     }
@@ -29,5 +31,13 @@ struct SessionSettingsTests {
         #expect(Set(first.filter { other[$0.key] != $0.value }.keys) == ["--session-onion-key"])
         #expect(none["--pubsub-topic"] == "/waku/2/rs/16/32")
         #expect(none["--session-onion-key"] == nil && none["--session-http"] == "off")
+    }
+
+    @Test("Nodes compare the topic of Session's iOS apps")
+    func topic() throws {
+        let (named, without) = (try settings(onionKey: 7, apnsTopic: "com.session"), try settings(onionKey: 7))
+        #expect(named.filter { without[$0.key] != $0.value } == ["--session-apns-topic": "com.session"])
+        #expect(without["--session-apns-topic"] == "none")
+        #expect(try settings(onionKey: nil)["--session-apns-topic"] == nil)
     }
 }
