@@ -31,7 +31,7 @@ public struct ReceivedNotification: Sendable {
         public let type: String?
         /// Status: nil if it did not fit.
         public let encryptedMessage: String?
-        /// Status: the chat's hash.
+        /// Status: the chat's hash; nil if a sender chose one that did not fit.
         public let chatID: String?
         /// Status: the hash of the registrant's public key.
         public let publicKey: String?

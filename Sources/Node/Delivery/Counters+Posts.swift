@@ -3,7 +3,7 @@ import NodeMetrics
 extension PostClassLabel {
     init(_ result: PostResult) {
         switch result.outcome {
-        case .accepted, .notPosted: self = .accepted
+        case .accepted, .notPosted, .unpostable: self = .accepted
         case .refused: self = .refused
         case .failed, .unclear: self = result.isOperatorsMistake ? .misconfigured : .failed
         }

@@ -287,7 +287,7 @@ extension DeliveryService {
                 metadata: ["endpoint": name, "count": .stringConvertible(count), "reason": "\(result.reason ?? "unknown")"])
         }
         switch result.outcome {
-        case .accepted, .refused, .notPosted: break
+        case .accepted, .refused, .notPosted, .unpostable: break
         case .failed, .unclear:
             counters.add(.postFailed)
             let reason = result.reason ?? "unknown"

@@ -30,13 +30,15 @@ extension DeliveryService {
 
     func postWebPush(_ delivery: QueuedDelivery, of batch: DeliveryQueue.Batch, to origin: WebPushOrigin) async -> PostResult {
         guard let webPush, let message = delivery.webPushMessage(webPushSettings.withLock(\.self)) else {
-            return PostResult(outcome: .refused, reason: "the protocol has no Web Push", postedTokenCount: 1)
+            return PostResult(outcome: .unpostable, reason: "the protocol has no Web Push", postedTokenCount: 1)
         }
         let sent = steadyNow
         let isProven = table.withLock { $0.origins.isProven(origin, at: sent) }
         let start = ContinuousClock.now
         let reply = await webPush.posting.post(message, hasAnswered: isProven)
         let time = start.duration(to: .now)
+        // The push service was not asked.
+        guard reply.answer != .tooLong else { return reply.answer.result(id: message.id, status: nil, reason: reply.reason) }
         counters.record(time, in: .webPushPostTime)
         counters.add(.webPush(reply.answer.label))
         let now = steadyNow

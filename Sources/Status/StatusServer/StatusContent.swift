@@ -1,6 +1,7 @@
 package import Delivery
 package import Core
 package import StatusProtocol
+import WakuCrypto
 
 /// The content of a Status notification.
 package struct StatusContent: NotificationContent {
@@ -51,7 +52,7 @@ package struct StatusContent: NotificationContent {
     }
 
     package func webPushContent(id: String) -> WebPushContent? {
-        func json(isTruncated: Bool) -> [UInt8] {
+        func json(isTruncated: Bool, includesChat: Bool = true) -> [UInt8] {
             var writer = JSONWriter(capacity: 512 + 2 * message.count)
             writer.object { writer in
                 writer.value("v", 1)
@@ -59,15 +60,18 @@ package struct StatusContent: NotificationContent {
                 writer.value("id", id)
                 writer.value("type", subject.kind.rawValue)
                 if !isTruncated { writer.value("encryptedMessage", hex: message) }
-                writer.value("chatId", hex: chatID)
+                if includesChat { writer.value("chatId", hex: chatID) }
                 writer.value("publicKey", hex: registrant.bytes)
                 writer.array("installationIds") { $0.element(installationID.string) }
                 if isTruncated { writer.value("truncated", true) }
             }
             return writer.bytes
         }
+        var truncated = json(isTruncated: true)
+        // The hash of a chat has 64 bytes, but senders may name any bytes. The rest always fits.
+        if truncated.count > WebPushEncryption.maximumContentByteCount { truncated = json(isTruncated: true, includesChat: false) }
         let isUrgent = [.message, .mention, .contactRequest].contains(subject.kind)
-        return WebPushContent(whole: json(isTruncated: false), truncated: json(isTruncated: true), urgency: isUrgent ? .high : .normal)
+        return WebPushContent(whole: json(isTruncated: false), truncated: truncated, urgency: isUrgent ? .high : .normal)
     }
 
     package func writeData(for body: NotificationBody, to writer: inout JSONWriter) {

@@ -229,7 +229,7 @@ struct DeliveryQueueSimulationTests {
             let isEarly = earlyProbes.remove(batch.id) != nil && removed.isDisjoint(with: batch.deliveries)
             switch outcome {
             case .failed, .unclear: if isEarly { earlyFailureCount += 1 }
-            case .accepted, .refused, .notPosted: break
+            case .accepted, .refused, .notPosted, .unpostable: break
             }
             if queue.breaker.isClosed { earlyFailureCount = 0 }
             try check(earlyFailureCount <= 2, "\(earlyFailureCount) early probes failed")
@@ -249,7 +249,7 @@ struct DeliveryQueueSimulationTests {
             guard let left = allowance else { return }
             switch outcome {
             case .accepted, .refused: allowance = hasOverdue ? min(8, left + (wasLate ? 1 : 2)) : nil
-            case .failed, .unclear, .notPosted: allowance = max(1, left)
+            case .failed, .unclear, .notPosted, .unpostable: allowance = max(1, left)
             }
         }
 

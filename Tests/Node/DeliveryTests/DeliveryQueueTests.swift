@@ -612,6 +612,18 @@ struct DeliveryQueueTests {
         #expect(queue.count == 0)
     }
 
+    @Test func aNotificationThatCannotBePostedIsDroppedAndIsNoAnswer() throws {
+        var queue = queue(1...1)
+        let first = try onlyBatch(&queue, start)
+        _ = queue.finished(first.id, outcome: .failed(retryAfter: .seconds(20)), now: start)
+        let probe = try onlyBatch(&queue, start + .seconds(20))
+        #expect(queue.finished(probe.id, outcome: .unpostable, now: start + .seconds(20)) == [.dropped(1)])
+        #expect(queue.count == 0 && !queue.breaker.isClosed)
+        // Another may be the probe at once.
+        queue.add(2, device: 2, expires: late, now: start + .seconds(20))
+        #expect(try onlyBatch(&queue, start + .seconds(20)).deliveries == [2])
+    }
+
     @Test func neitherNewNotificationsNorTheBacklogStarve() {
         // Two seconds for a post are no reason here to make the next one smaller.
         var queue = queue([], configure: { $0.batchTarget = .seconds(3600) })

@@ -22,12 +22,13 @@ struct WebPushClientTests {
     }
 
     private func message(
-        _ endpoint: String, whole: [UInt8] = Array("{}".utf8), collapseKey: [UInt8]? = nil, vapidKey: P256PublicKey? = nil
+        _ endpoint: String, whole: [UInt8] = Array("{}".utf8), truncated: [UInt8] = Array("{\"truncated\":true}".utf8),
+        collapseKey: [UInt8]? = nil, vapidKey: P256PublicKey? = nil
     ) throws -> WebPushMessage {
         let keys = try #require(Self.receiver.subscription(endpoint)).keys
         return WebPushMessage(
             id: "1", subscription: try #require(PushSubscription(endpoint: endpoint, keys: keys, vapidKey: vapidKey)),
-            content: WebPushContent(whole: whole, truncated: Array("{\"truncated\":true}".utf8), urgency: .high),
+            content: WebPushContent(whole: whole, truncated: truncated, urgency: .high),
             expires: .now() + .seconds(300), collapseKey: collapseKey)
     }
 
@@ -105,6 +106,15 @@ struct WebPushClientTests {
         #expect(try Self.receiver.open(try #require(service.requests.first).body) == Array("{\"truncated\":true}".utf8))
     }
 
+    @Test("A message that is too long even so is given up without a post, and is no answer of the push service")
+    func tooLong() async throws {
+        let service = try await PushServiceStandIn()
+        let long = [UInt8](repeating: 0x20, count: 4000)
+        let reply = await client(.file(path: service.authority)).post(try message(service.endpoint("/"), whole: long, truncated: long))
+        #expect(reply.answer == .tooLong && service.requests.isEmpty)
+        #expect(reply.answer.result(id: "1", status: nil, reason: nil).outcome == .unpostable)
+    }
+
     @Test("Each status has its meaning, and redirects are not followed")
     func statuses() async throws {
         let service = try await PushServiceStandIn()
@@ -130,7 +140,7 @@ struct WebPushClientTests {
         "Refusals of the key or of the notification count against a push service, nothing else",
         arguments: [
             (.accepted, false), (.gone, false), (.keyRefused, true), (.later(retryAfter: nil), false), (.unanswered, false),
-            (.refused, true),
+            (.refused, true), (.addressBusy, false), (.tooLong, false),
         ] as [(WebPushAnswer, Bool)])
     func refusals(answer: WebPushAnswer, isRefusal: Bool) {
         #expect(answer.isRefusal == isRefusal)

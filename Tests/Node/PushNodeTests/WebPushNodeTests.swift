@@ -78,6 +78,27 @@ struct WebPushNodeTests {
         }
     }
 
+    @Test("A notification with a chat id that fits into no push message arrives without it")
+    func longChat() async throws {
+        let service = try await PushServiceStandIn()
+        let subscription = try #require(receiver.subscription(service.endpoint("/a")))
+        try await fixture.withNode(configure: { $0.node.webPush = endpoint(service) }, endpoints: [.none]) { node async throws in
+            #expect(try await register(node, token: subscription.json) == nil)
+            let entry = PushNotification(
+                accessToken: bob.accessToken, chatID: [UInt8](repeating: 1, count: 2_000), publicKey: bob.keyHash.bytes,
+                installationID: bob.installationID, kind: .message, author: [])
+            let reports = try await node.withClient { client in
+                try await client.notify([entry], messageID: [1], at: node.server, timeout: .seconds(60))
+            }
+            #expect(reports.map(\.error) == [nil])
+            let request = try #require(service.requests.first)
+            let json = try #require(try JSONSerialization.jsonObject(with: Data(receiver.open(request.body))) as? [String: Any])
+            #expect(json["truncated"] as? Bool == true && json["chatId"] == nil)
+            #expect(json["publicKey"] as? String == "0x" + hexString(bob.keyHash.bytes))
+            #expect(node.count(.webPushRefused) == 0)
+        }
+    }
+
     @Test("A notification that expires while a push service fails is not counted among those that expired while gorush failed")
     func expired() async throws {
         let service = try await PushServiceStandIn()

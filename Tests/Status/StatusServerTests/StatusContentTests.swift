@@ -2,6 +2,7 @@ import Core
 import Delivery
 import StatusProtocol
 import Testing
+import WakuCrypto
 
 @testable import StatusServer
 
@@ -26,5 +27,18 @@ struct StatusContentTests {
         #expect(String(decoding: json.whole, as: UTF8.self) == start + #""encryptedMessage":"0x01","# + end + "}")
         #expect(String(decoding: json.truncated, as: UTF8.self) == start + end + #","truncated":true}"#)
         #expect(json.urgency == .high)
+    }
+
+    /// 64 bytes are the hash of a chat. JSON needs six bytes for each control character of the longest id of an installation.
+    @Test(arguments: [(64, true), (1_000, true), (3_000, false), (PushNotification.contentByteLimit, false)])
+    func webPushLeavesOutAChatThatFitsIntoNoMessage(byteCount: Int, isNamed: Bool) throws {
+        let installation = InstallationID(String(repeating: "\u{1}", count: InstallationID.maximumByteCount))
+        let content = StatusContent(
+            kind: .requestToJoinCommunity, chatID: [UInt8](repeating: 0xc0, count: byteCount), registrant: StatusStoreFixture.key().keyHash,
+            message: [], installationID: installation)
+        let truncated = try #require(content.webPushContent(id: DeliveryID(hashing: [1]).notificationID)).truncated
+        #expect(truncated.count <= WebPushEncryption.maximumContentByteCount)
+        let json = String(decoding: truncated, as: UTF8.self)
+        #expect(json.contains(#""chatId":"0xc0"#) == isNamed && json.hasSuffix(#","truncated":true}"#))
     }
 }

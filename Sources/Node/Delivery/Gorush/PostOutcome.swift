@@ -11,4 +11,6 @@ package enum PostOutcome: Sendable, Hashable {
     case unclear(retryAfter: Duration?)
     /// Nothing was posted, so the outcome is no evidence about gorush.
     case notPosted
+    /// Nothing was posted, and nothing will be: the endpoint takes no such notifications. No evidence about it either.
+    case unpostable
 }

@@ -23,6 +23,7 @@ import Waku
 /// - After each failure a delivery goes into a smaller batch, in the end alone. After a server error its next post has no
 ///   other deliveries, so that a delivery that breaks gorush soon affects no others; at most every second post is of such a delivery while new ones wait.
 /// - Halves go out before other deliveries, the latest first, which keeps their number small.
+/// - A delivery that its endpoint can't take, such as one that is too long, is dropped without a post.
 /// - A delivery in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
 /// - A delivery that turns out not to be allowed yet returns from its batch to the backlog until a given time: see `postpone`.
 /// - ``PostPace`` decides how many notifications go into a post, and how many posts go out while one is overdue; ``CircuitBreaker`` decides whether
@@ -262,7 +263,7 @@ package struct DeliveryQueue: Sendable {
         switch outcome {
         case .accepted: breaker.worked(for: post.devices.compactMap { lines[$0]?.recipient })
         case .refused: breaker.worked()
-        case .notPosted: breaker.endedWithoutEvidence(batchID, at: now)
+        case .notPosted, .unpostable: breaker.endedWithoutEvidence(batchID, at: now)
         case .failed(let retryAfter): failed(batchID, retryAfter: retryAfter, suspects: [], now)
         case .unclear: failed(batchID, retryAfter: nil, suspects: suspects(in: post), now)
         }
@@ -290,7 +291,7 @@ package struct DeliveryQueue: Sendable {
                 remove(id)
                 return .accepted(id)
             }
-        case .refused where wasAlone:
+        case .refused where wasAlone, .unpostable:
             for id in ids { remove(id) }
             return ids.map(Resolution.dropped)
         case .refused:

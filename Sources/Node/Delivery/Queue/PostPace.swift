@@ -99,10 +99,10 @@ struct PostPace: Sendable {
         unanswered[id] = Post(count: max(1, count), sent: now)
     }
 
-    /// Records the end of a post; only the first call for a post counts, except that `notPosted` may restore the allowance.
+    /// Records the end of a post; only the first call for a post counts, except that one that was not posted may restore the allowance.
     mutating func ended(_ id: UInt64, _ outcome: DeliveryQueue.Outcome, at now: Timestamp) {
         guard let post = unanswered.removeValue(forKey: id) else {
-            if case .notPosted = outcome { restoreAllowance() }
+            if outcome == .notPosted || outcome == .unpostable { restoreAllowance() }
             return
         }
         let time = Self.time(of: post, until: now)
@@ -118,7 +118,7 @@ struct PostPace: Sendable {
             // A late failure shows the minimum time needed. An immediate failure shows nothing.
             if isLate { timePerNotification = max(timePerNotification ?? 0, time) }
             restoreAllowance()
-        case .notPosted:
+        case .notPosted, .unpostable:
             restoreAllowance()
         }
     }

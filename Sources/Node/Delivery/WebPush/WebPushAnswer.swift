@@ -21,6 +21,8 @@ package enum WebPushAnswer: Hashable, Sendable {
     /// Nothing was posted, as names of others took the new connections to its address.
     case addressBusy
     case refused
+    /// The message fits into no push message: nothing was posted.
+    case tooLong
 
     /// - Parameter retryAfter: the header; ignored unless the status asks to try later.
     package init(status: Int, retryAfter: String? = nil, now: Timestamp) {
@@ -60,6 +62,7 @@ package enum WebPushAnswer: Hashable, Sendable {
                 postedTokenCount: 1)
         case .addressBusy: PostResult(outcome: .notPosted, reason: reason, postedTokenCount: 1)
         case .unanswered: PostResult(outcome: .failed(retryAfter: nil), status: status, reason: reason, postedTokenCount: 1)
+        case .tooLong: PostResult(outcome: .unpostable, reason: reason, postedTokenCount: 1)
         }
     }
 
@@ -70,7 +73,7 @@ package enum WebPushAnswer: Hashable, Sendable {
         case .keyRefused: .keyRefused
         case .later, .addressBusy: .later
         case .unanswered: .unanswered
-        case .refused: .refused
+        case .refused, .tooLong: .refused
         }
     }
 }

@@ -90,7 +90,7 @@ package final class WebPushClient: Sendable {
         let content = message.content
         let keys = message.subscription.keys
         guard let body = WebPushEncryption.seal(content.whole, to: keys) ?? WebPushEncryption.seal(content.truncated, to: keys) else {
-            return WebPushReply(.refused, reason: "the message is too long")
+            return WebPushReply(.tooLong, reason: "the message is too long")
         }
         let time = now()
         let left = message.expires.since(time).components.seconds

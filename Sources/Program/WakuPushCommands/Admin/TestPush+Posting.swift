@@ -52,7 +52,7 @@ extension AdminAPI.TestedPush: FieldsReport {
             switch result.outcome {
             case .accepted: "accepted"
             case .refused: "refused"
-            case .failed, .unclear, .notPosted: "failed"
+            case .failed, .unclear, .notPosted, .unpostable: "failed"
             }
         reason = result.reason
         counted = result.countedTokenCount
