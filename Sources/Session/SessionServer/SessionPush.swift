@@ -60,7 +60,7 @@ package struct SessionPush: NodeProtocol {
     package var registrants: (table: Table, column: Column)? { (SessionStorage.subscription, SessionStorage.name) }
     package var losses: [Counter] {
         [.sessionDropped(.tooOld), .sessionDropped(.notStored)]
-            + LimitCounters.session.counters(of: .newRegistrations, .notificationsByTarget)
+            + LimitCounters.session.counters(of: .newRegistrations) + LimitCounters.session.notifications
     }
 
     package func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource {

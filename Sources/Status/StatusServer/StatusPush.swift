@@ -46,7 +46,7 @@ package struct StatusPush: NodeProtocol {
     static let protocolName = "status"
     package static let description = ProtocolDescription.status
     package var label: ProtocolLabel { .status }
-    package var losses: [Counter] { [.registrationLimited] + LimitCounters.status.counters(of: .notificationsByTarget) }
+    package var losses: [Counter] { [.registrationLimited] + LimitCounters.status.notifications }
     package var topics: any WakuTopics { table }
 
     package func makeService(_ node: NodeServices) throws -> any ProtocolService {

@@ -43,7 +43,7 @@ package struct StatusPushV01: NodeProtocol {
     static let protocolName = "status-v0.1"
     package static let description = ProtocolDescription.statusV01
     package var label: ProtocolLabel { .statusV01 }
-    package var losses: [Counter] { [.v01OverLimit] + LimitCounters.statusV01.counters(of: .notificationsByTarget) }
+    package var losses: [Counter] { [.v01OverLimit] + LimitCounters.statusV01.notifications }
 
     package func makeDeliverySource(_ sealer: Sealer) -> any DeliverySource {
         V01DeliverySource(sealer, apnsTopic: configuration.apnsTopic)

@@ -27,5 +27,8 @@ package struct LimitCounters: Sendable {
     /// nil for limits of other protocols.
     package subscript(limit: RateLimitTable.Refusal) -> Counter? { byLimit[limit] }
 
+    /// The limits of notifications, which refuse some for good.
+    package var notifications: [Counter] { counters(of: .notificationsByTarget, .notifications) }
+
     package func counters(of limits: RateLimitTable.Refusal...) -> [Counter] { limits.compactMap { byLimit[$0] } }
 }

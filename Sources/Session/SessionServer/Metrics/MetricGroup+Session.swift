@@ -79,6 +79,7 @@ extension Counter {
 
 extension LimitCounters {
     package static let session = LimitCounters(
-        "session limit", .session, [.registrationCount, .webPushDevicesByOrigin, .storeMiB, .newRegistrations, .notificationsByTarget],
+        "session limit", .session,
+        [.registrationCount, .webPushDevicesByOrigin, .storeMiB, .newRegistrations, .notificationsByTarget, .notifications],
         words: [.registrationCount: "subscriptions", .newRegistrations: "new subscriptions"])
 }

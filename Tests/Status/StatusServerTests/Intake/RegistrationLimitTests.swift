@@ -15,6 +15,8 @@ import WakuCrypto
     @Test func limitsOfHTTPAreNotCounted() {
         #expect(LimitCounters.status.counters(of: .httpRequests, .accountPlaces).isEmpty)
         #expect(LimitCounters.status.counters(of: .denied, .notificationsByTarget).count == 2)
+        #expect(LimitCounters.status.notifications == LimitCounters.status.counters(of: .notificationsByTarget, .notifications))
+        #expect(LimitCounters.status.notifications.count == 2)
     }
 
     @Test(arguments: [(1, true), (2, false)])
