@@ -70,6 +70,13 @@ struct MaintenanceTests {
         withExtendedLifetime(folder) {}
     }
 
+    @Test("Deliveries and answers are remembered for a day, or as long as their request may come again", arguments: [300, 86_400, 172_800])
+    func retention(age: Int) {
+        var configuration = NodeConfiguration(identity: .generate(), dataPath: "")
+        configuration.maximumRequestAge = .seconds(age)
+        #expect(configuration.retention == .seconds(max(age, 86_400)))
+    }
+
     @Test("An attack is logged when it begins")
     func attack() async throws {
         let (calls, log, folder) = (Calls(), RecordedLog(), try TemporaryFolder())

@@ -13,7 +13,7 @@ package struct NodeConfiguration: Sendable {
     package var hasDatabaseInDataFolder = true
     package var pubsubTopics: [PubsubTopic] = [.statusDefault]
     /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
-    package var maximumRequestAge = Duration.seconds(600)
+    package var maximumRequestAge = Duration.seconds(600) { didSet { retention = max(retention, maximumRequestAge) } }
     /// How long a request's answer waits for gorush. Clients wait 3 s.
     package var awaitLimit = Duration.seconds(2)
     /// The minimum time between a query or request and its reply: light clients subscribe to the reply's topic only some 300 ms after they asked.
@@ -21,7 +21,7 @@ package struct NodeConfiguration: Sendable {
     package var replyDelay = Duration.milliseconds(500)
     /// The maximum of ``replyDelay``: clients wait 3 s.
     package static let replyDelayLimit = Duration.seconds(2)
-    /// How long deliveries and answers are remembered.
+    /// How long deliveries and answers are remembered: at least for ``maximumRequestAge``, since a request of that age may come again.
     package var retention = Duration.seconds(24 * 3600)
     /// Maximum number of notifications in the outbox. Above it, the devices with most waiting notifications lose their oldest.
     package var outboxLimit = 100_000
