@@ -268,8 +268,11 @@ struct Serve: ReportingCommand {
             setup.gorush = posters.map(\.endpoint)
             return setup
         }
-        plan.configuration.testPush = { push in
-            await push.carryOut(rules: posters.map(\.endpoint.rule), format: { posters[$0].format }, post: { await posters[$0].post([$1]) })
+        plan.configuration.testPush = { [age = plan.configuration.maximumRequestAge] push in
+            var push = push
+            push.lifetime = Int(age / .seconds(1))
+            return await push.carryOut(
+                rules: posters.map(\.endpoint.rule), format: { posters[$0].format }, post: { await posters[$0].post([$1]) })
         }
         plan.configuration.inspectGorush = {
             var found: [AdminAPI.InspectedGorush] = []

@@ -193,6 +193,19 @@ struct DoctorTests {
         #expect(node.leaks == [])
     }
 
+    @Test("A test notification of a daemon lives as long as its requests") func testPushLifetime() async throws {
+        defer { node.gorush.stop() }
+        let (path, token) = (node.folder.path + "/waku-push.yaml", node.folder.path + "/token")
+        try write("notifications:\n  - {ttl: remaining}\n", to: path)
+        try write("a-token\n", to: token)
+        let daemon = try await node.start("--config", path, "--max-request-age", "1h")
+        let preview = try await node.recorded(
+            ["admin", "test-push", "--data", node.data, "--token-file", token, "--platform", "firebase", "--preview"])
+        // 3,600 s; the command's own would be 600 s.
+        #expect(preview.status == 0 && preview.output.contains(#""time_to_live":3"#), "\(preview.output)\(preview.errors)")
+        #expect(await daemon.stop().status == 0)
+    }
+
     @Test("While a daemon runs it posts a test notification itself, to its own gorush") func testPushOfDaemon() async throws {
         defer { node.gorush.stop() }
         let daemon = try await node.start()

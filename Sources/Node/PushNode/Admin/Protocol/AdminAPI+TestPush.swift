@@ -12,8 +12,8 @@ extension AdminAPI {
         package let installation: String
         /// A raw value of `ContentKind`.
         package let kind: String
-        /// The lifetime of a request, in seconds.
-        package let lifetime: Int
+        /// The lifetime of a request, in seconds. A daemon uses its own.
+        package var lifetime: Int
         /// Whether to return the JSON for gorush without posting it.
         package let isPreview: Bool
 
