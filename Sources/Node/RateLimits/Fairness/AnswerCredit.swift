@@ -33,7 +33,7 @@ package struct AnswerCredit: Sendable {
         var account = accounts.value(of: registrant) ?? Account(bytes: 0, at: now)
         let earned = min(max(queryByteCount, 0), Self.limit) * Self.amplification
         let elapsed = max(0, min(now.since(account.at).nanoseconds, 1_000_000_000 * 600))
-        let accrued = standing == .known ? Int(elapsed / 1_000_000) * Self.knownRate / 1_000 : 0
+        let accrued = standing == .known ? Int(elapsed) * Self.knownRate / 1_000_000_000 : 0
         account.bytes = min(Self.limit, account.bytes + earned + accrued)
         // A greater step back means that the clock was set.
         if now > account.at || account.at.since(now) > Self.greatestDelay { account.at = now }

@@ -27,6 +27,14 @@ import Testing
         #expect(!first && earned == (standing == .known) && !more)
     }
 
+    @Test func creditIsEarnedHoweverOftenQueriesCome() {
+        var credit = AnswerCredit()
+        for tick in 0..<10_000 { _ = pays(&credit, 0, of: .known, after: .microseconds(100 * tick)) }
+        // A fraction of a byte is lost each time.
+        let earned = [pays(&credit, 64 << 10, of: .known, after: .seconds(1)), pays(&credit, 54 << 10, of: .known, after: .seconds(1))]
+        #expect(earned == [false, true])
+    }
+
     @Test func creditIsEarnedAfterTheClockWasAhead() {
         var credit = AnswerCredit()
         _ = pays(&credit, 1, of: .known, after: .seconds(86_400))
