@@ -159,10 +159,11 @@ struct StatusHandler: WakuHandler {
         _ error: PushNotificationRegistrationResponse.ErrorType?, to claim: RegistrationClaim, _ message: Decoded<AddressedCommand>
     ) {
         let response = PushNotificationRegistrationResponse(error: error, requestID: claim.requestID)
+        let charge = claim.key.map { limits.charge(of: QueryTopics(of: $0.keyHash).deployed, at: node.now()) }
         node.replies.publish(
             server(of: message).replies.reply(
                 .registrationResponse, response.encoded(), to: claim.sender, on: message.pubsubTopic, times: message.times,
-                question: message.hash))
+                question: message.hash, charge: charge ?? .unattributed))
     }
 
     /// Answers a request when the outcomes of its deliveries are known.
@@ -193,7 +194,16 @@ struct StatusHandler: WakuHandler {
         node.replies.publish(
             server.replies.reply(
                 .response, pending.response(errors).encoded(), to: pending.sender, on: pending.pubsubTopic, times: pending.times,
-                question: pending.hash))
+                question: pending.hash, charge: charge(of: pending)))
+    }
+
+    /// The payer of a report: the first registrant for whom the request had a valid access token. Requests without one can name anyone: the first
+    /// registrant pays for them as a stranger.
+    private func charge(of pending: PendingRequest) -> Charge {
+        let now = node.now()
+        if let registrant = pending.firstNotified { return limits.charge(of: QueryTopics(of: registrant).deployed, at: now) }
+        let named = pending.entries.lazy.compactMap { KeyHash(bytes: $0.publicKey) }.first
+        return named.map { Charge(limits.charge(of: QueryTopics(of: $0).deployed, at: now).payer, .stranger) } ?? .unattributed
     }
 
     // MARK: Queries
@@ -226,10 +236,11 @@ struct StatusHandler: WakuHandler {
     ) -> Reply? {
         guard let response = server.queries.answer(admitted, messageID: origin.id) else { return nil }
         let payload = response.encoded()
-        let charge = admitted.first.flatMap { charges[$0.key.keyHash] } ?? .unattributed
+        let charge = admitted.first.map { charges[$0.key.keyHash] ?? limits.charge(of: $0.registration, at: now) } ?? .unattributed
         if limits.refuses(for: charge, { $0.answer(byteCount: payload.count, for: charge, at: now) }) { return nil }
         return server.replies.reply(
-            .queryResponse, payload, to: origin.sender, on: message.pubsubTopic, times: message.times, question: message.hash)
+            .queryResponse, payload, to: origin.sender, on: message.pubsubTopic, times: message.times, question: message.hash,
+            charge: charge)
     }
 
     func answered(_ message: Decoded<AddressedCommand>, _ reply: Reply?) {

@@ -1,5 +1,6 @@
 import NodeAPI
 import NodeMetrics
+import RateLimits
 import StatusProtocol
 import Core
 import Waku
@@ -12,13 +13,14 @@ struct StatusReplies: Sendable {
     /// - Parameters:
     ///   - recipient: the recipient; determines the topic.
     ///   - pubsubTopic: the pubsub topic of the answered message.
+    ///   - charge: the payer of its place among the answers that wait.
     func reply(
         _ kind: MessageKind, _ payload: [UInt8], to recipient: PublicKey, on pubsubTopic: PubsubTopic, times: MessageTimes?,
-        question: MessageHash
+        question: MessageHash, charge: Charge
     ) -> Reply {
         Reply(
             kind: KindLabel(kind), isHeld: kind != .registrationResponse, pubsubTopic: pubsubTopic, times: times, question: question,
-            byteCount: payload.count
+            charge: charge, byteCount: payload.count
         ) { [identity] now in
             let envelope = MetadataEnvelope.encode(kind, payload: payload, signedBy: identity)
             return EnvelopeSealing.seal(envelope.bytes, to: .partitioned(recipient), wakuSigner: identity, at: now)

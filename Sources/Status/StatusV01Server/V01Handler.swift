@@ -53,11 +53,14 @@ struct V01Handler: WakuHandler {
     }
 
     func turns(of message: Decoded<V01AddressedCommand>, after outcome: Outcome?, at now: Timestamp) -> (charge: Charge, size: Int)? {
-        guard case .request(let request, _, _) = message.command.command, let first = request.requests.first else { return nil }
-        // Which registrant an access token belongs to is read with the first part.
-        let payer = limits.standings.hasher.payer(.registrant, first.accessToken.bytes)
+        guard case .request(let request, _, _) = message.command.command, let charge = charge(of: request) else { return nil }
         let pending = if case .request(let outcome) = outcome { outcome.pending } else { V01PendingRequest(of: request) }
-        return (Charge(payer, .stranger), pending.size)
+        return (charge, pending.size)
+    }
+
+    /// The payer of a request: its first access token, as which registrant it belongs to is read with the first part. nil for an empty request.
+    private func charge(of request: V01.Request) -> Charge? {
+        request.requests.first.map { Charge(limits.standings.hasher.payer(.registrant, $0.accessToken.bytes), .stranger) }
     }
 
     func change(_ message: Decoded<V01AddressedCommand>, after outcome: Outcome, at now: Timestamp) -> StoreCommand<Outcome>? {
@@ -106,7 +109,10 @@ struct V01Handler: WakuHandler {
     }
 
     private func reply(_ answer: [UInt8], to claim: V01.RegisterClaim, _ message: Decoded<V01AddressedCommand>) {
-        node.replies.publish(server(of: message).replies.reply(.registrationResponse, answer, to: claim.sender, message, isHeld: false))
+        node.replies.publish(
+            server(of: message).replies.reply(
+                .registrationResponse, answer, to: claim.sender, message, for: limits.charge(of: claim.keyHash, at: node.now()),
+                isHeld: false))
     }
 
     /// Acknowledges a request when the outcomes of its deliveries are known.
@@ -139,7 +145,10 @@ struct V01Handler: WakuHandler {
         }
         let error = pending.verdict(outcomes).error
         node.counters.increment(.acknowledgements, AcknowledgementLabel(error))
-        node.replies.publish(server(of: message).replies.acknowledgement(error, under: ackKey, message))
+        // A registrant for whom the request had a valid access token, if there is one.
+        let charge = pending.tokens.values.first.map { limits.charge(of: $0.registrant, at: node.now()) } ?? charge(of: request)
+        node.replies.publish(
+            server(of: message).replies.acknowledgement(error, under: ackKey, message, for: charge ?? .unattributed))
     }
 
     // MARK: Queries
@@ -173,7 +182,7 @@ struct V01Handler: WakuHandler {
             }
             guard let payload = V01.QueryRules.answer(rows)?.encoded() else { return nil }
             if limits.refuses(for: payer, { $0.answer(byteCount: payload.count, for: payer, at: now) }) { return nil }
-            return server.replies.reply(.queryResponse, payload, to: sender, message, isHeld: true)
+            return server.replies.reply(.queryResponse, payload, to: sender, message, for: payer, isHeld: true)
         }
     }
 

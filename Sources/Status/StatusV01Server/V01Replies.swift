@@ -1,4 +1,5 @@
 import NodeAPI
+import RateLimits
 import StatusProtocol
 import Core
 import Waku
@@ -8,32 +9,39 @@ import WakuCrypto
 struct V01Replies: Sendable {
     let identity: PrivateKey
 
-    /// - Parameter recipient: the recipient; determines the topic.
+    /// - Parameters:
+    ///   - recipient: the recipient; determines the topic.
+    ///   - charge: the payer of its place among the answers that wait.
     func reply(
-        _ type: V01.MessageType, _ payload: [UInt8], to recipient: PublicKey, _ question: Decoded<V01AddressedCommand>, isHeld: Bool
+        _ type: V01.MessageType, _ payload: [UInt8], to recipient: PublicKey, _ question: Decoded<V01AddressedCommand>, for charge: Charge,
+        isHeld: Bool
     ) -> Reply {
-        reply(payload, question, isHeld: isHeld) { [identity] now in
+        reply(payload, question, for: charge, isHeld: isHeld) { [identity] now in
             let envelope = V01.Envelope.encode(type, payload: payload, signedBy: identity)
             return EnvelopeSealing.seal(envelope, to: .partitioned(recipient), wakuSigner: identity, at: now)
         }
     }
 
-    /// - Parameter error: nil is success.
+    /// - Parameters:
+    ///   - error: nil is success.
+    ///   - charge: the payer of its place among the answers that wait.
     func acknowledgement(
-        _ error: V01.Acknowledgement.ErrorType?, under ackKey: V01.AckKey, _ question: Decoded<V01AddressedCommand>
+        _ error: V01.Acknowledgement.ErrorType?, under ackKey: V01.AckKey, _ question: Decoded<V01AddressedCommand>,
+        for charge: Charge
     ) -> Reply {
         let payload = V01.Acknowledgement(id: ackKey.named, error: error).encoded()
-        return reply(payload, question, isHeld: true) { [identity] now in
+        return reply(payload, question, for: charge, isHeld: true) { [identity] now in
             let envelope = V01.Envelope.encode(.acknowledgement, payload: payload, signedBy: identity)
             return [V01.seal(envelope, under: ackKey, wakuSigner: identity, at: now)]
         }
     }
 
     private func reply(
-        _ payload: [UInt8], _ question: Decoded<V01AddressedCommand>, isHeld: Bool, seal: @escaping @Sendable (Timestamp) -> [WakuMessage]
+        _ payload: [UInt8], _ question: Decoded<V01AddressedCommand>, for charge: Charge, isHeld: Bool,
+        seal: @escaping @Sendable (Timestamp) -> [WakuMessage]
     ) -> Reply {
         Reply(
             kind: question.kind, isHeld: isHeld, pubsubTopic: question.pubsubTopic, times: question.times, question: question.hash,
-            byteCount: payload.count, seal: seal)
+            charge: charge, byteCount: payload.count, seal: seal)
     }
 }

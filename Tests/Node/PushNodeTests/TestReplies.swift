@@ -1,5 +1,6 @@
 import NodeAPI
 import Delivery
+import RateLimits
 import StatusProtocol
 import Waku
 import WakuCrypto
@@ -8,9 +9,10 @@ import WakuCrypto
 
 extension Reply {
     /// Replies of a server with a random key.
-    static func test(_ payload: [UInt8], to recipient: PublicKey, kind: MessageKind = .response) -> Reply {
+    static func test(_ payload: [UInt8], to recipient: PublicKey, kind: MessageKind = .response, charge: Charge = .unattributed) -> Reply {
         StatusReplies(identity: .generate()).reply(
-            kind, payload, to: recipient, on: .statusDefault, times: nil, question: MessageHash(bytes: [UInt8](repeating: 0, count: 32)))
+            kind, payload, to: recipient, on: .statusDefault, times: nil, question: MessageHash(bytes: [UInt8](repeating: 0, count: 32)),
+            charge: charge)
     }
 }
 

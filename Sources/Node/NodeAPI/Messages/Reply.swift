@@ -1,5 +1,6 @@
 package import NodeMetrics
 package import Core
+package import RateLimits
 package import Waku
 
 /// An answer to be published.
@@ -15,20 +16,23 @@ public struct Reply: Sendable {
     package var times: MessageTimes?
     /// The hash of the message that it answers.
     package let question: MessageHash?
+    /// The payer of its place among the answers that wait for publication.
+    package let charge: Charge
     /// Size of the content before it is sealed.
     package let byteCount: Int
     /// Makes new messages for each publication: peers drop a message whose hash they have seen.
     package let seal: @Sendable (_ now: Timestamp) -> [WakuMessage]
 
     package init(
-        kind: KindLabel, isHeld: Bool, pubsubTopic: PubsubTopic, times: MessageTimes?, question: MessageHash?, byteCount: Int,
-        seal: @escaping @Sendable (_ now: Timestamp) -> [WakuMessage]
+        kind: KindLabel, isHeld: Bool, pubsubTopic: PubsubTopic, times: MessageTimes?, question: MessageHash?, charge: Charge,
+        byteCount: Int, seal: @escaping @Sendable (_ now: Timestamp) -> [WakuMessage]
     ) {
         self.kind = kind
         self.isHeld = isHeld
         self.pubsubTopic = pubsubTopic
         self.times = times
         self.question = question
+        self.charge = charge
         self.byteCount = byteCount
         self.seal = seal
     }
@@ -44,7 +48,7 @@ extension Reply {
         }
         self.init(
             kind: first.kind, isHeld: first.isHeld, pubsubTopic: first.pubsubTopic, times: first.times, question: first.question,
-            byteCount: replies.reduce(0) { $0 + $1.byteCount }
+            charge: first.charge, byteCount: replies.reduce(0) { $0 + $1.byteCount }
         ) { now in replies.flatMap { $0.seal(now) } }
     }
 }

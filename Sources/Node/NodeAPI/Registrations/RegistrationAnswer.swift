@@ -1,3 +1,4 @@
+import RateLimits
 public import Waku
 public import WakuCrypto
 
@@ -67,10 +68,11 @@ extension NodeServices {
     ) {
         let answer = RegistrationAnswer(result, to: registration.digest)
         let topic = RegistrationAnswer.topic(of: registration.owner, answering: registration.topic)
+        let payer = limits?.hasher.payer(.owner, registration.owner.compressed)
         replies.publish(
             Reply(
                 kind: message.kind, isHeld: false, pubsubTopic: message.pubsubTopic, times: message.times, question: message.hash,
-                byteCount: answer.registration.count + 1
+                charge: payer.map { Charge($0, .stranger) } ?? .unattributed, byteCount: answer.registration.count + 1
             ) { now in
                 [WakuMessage(payload: answer.sealed(to: registration.owner, by: registration.node), contentTopic: topic, timestamp: now)]
             })

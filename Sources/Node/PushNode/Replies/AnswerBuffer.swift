@@ -1,39 +1,35 @@
-import Delivery
 import NodeAPI
-import DequeModule
+import RateLimits
 
 /// Answers that wait for publication: some held until they are due, the others ready to be sealed and published. Time is an input.
 ///
 ///     add ──(due later)──▶ held ──────(due)──────────────▶ ready ──▶ taken
 ///      └──(due now)───────────────────────────────────────▲
 ///
-/// Bounded in number and in bytes. Above the byte limit the largest answers are dropped first, so that a few large ones can't displace many
-/// small ones.
+/// Bounded in number and in bytes. Places and turns are divided by standing and payer: see ``RateLimits/FairSpace``. The newest answers are taken
+/// first: when there are more than a relay publishes, some arrive in time, instead of all of them too late.
 struct AnswerBuffer: Sendable {
-    private let capacity: Int
-    private let byteCapacity: Int
+    /// An answer of more bytes takes a turn for each time this size. Lists of ordinary length take one, like small answers: publishing takes most
+    /// of the time.
+    private static let turnByteCount = 256 << 10
+
+    private let leastByteCount: Int
     private var items: [Int64: Publisher.Item] = [:]
-    private var sizes = IndexedHeap<Int64, Size>()
     private var held: TimerWheel<Int64>
-    /// Ids of ready answers. Evicted ones may remain here, at most about as many as there are answers.
-    private(set) var ready: Deque<Int64> = []
+    /// All answers, by size.
+    private var places: FairSpace<Int64>
+    /// The ready answers, by turns.
+    private var ready = FairSpace<Int64>(capacity: .max, newestFirst: true)
     private var nextID: Int64 = 0
-    private(set) var byteCount = 0
-
-    /// Orders answers by which is dropped first: the largest, and of those of the same size the newest.
-    private struct Size: Comparable {
-        let byteCount: Int
-        let id: Int64
-
-        static func < (a: Size, b: Size) -> Bool { (a.byteCount, a.id) > (b.byteCount, b.id) }
-    }
 
     /// - Parameters:
+    ///   - capacity: maximum number of answers.
     ///   - byteCapacity: maximum size of all answers together.
     ///   - horizon: maximum time for which an answer is held.
     init(capacity: Int, byteCapacity: Int, horizon: Duration) {
-        self.capacity = capacity
-        self.byteCapacity = byteCapacity
+        // Smaller answers count as this size, so that there is one limit.
+        leastByteCount = (byteCapacity + capacity - 1) / capacity
+        places = FairSpace(capacity: byteCapacity)
         held = TimerWheel(horizon: horizon)
     }
 
@@ -48,21 +44,22 @@ struct AnswerBuffer: Sendable {
     /// - Parameter due: when it may be published at the earliest; nil for at once.
     /// - Returns: the number of answers that were dropped for lack of space, possibly including this one.
     mutating func add(_ item: Publisher.Item, due: Duration?, at now: Duration) -> Int {
-        guard items.count < capacity else { return 1 }
-        let id = nextID
+        let (id, answer) = (nextID, item.answer)
         nextID += 1
         items[id] = item
-        sizes.insert(id, key: Size(byteCount: item.byteCount, id: id))
-        byteCount += item.byteCount
-        let lost = byteCount > byteCapacity ? evictLargest() : 0
-        guard items[id] != nil else { return lost }
+        let dropped = places.add(id, cost: max(answer.byteCount, leastByteCount), by: answer.charge.payer, answer.charge.standing)
+        for id in dropped {
+            items[id] = nil
+            ready.remove(id)
+        }
+        guard items[id] != nil else { return dropped.count }
         if let due, due > now {
             items[id]?.heldSince = now
             held.add(id, due: due, at: now)
         } else {
-            ready.append(id)
+            makeReady(id, answer)
         }
-        return lost
+        return dropped.count
     }
 
     /// Makes held answers ready that are due.
@@ -71,38 +68,25 @@ struct AnswerBuffer: Sendable {
             guard var item = items[id] else { continue }
             if let since = item.heldSince { item.heldFor = now - since }
             items[id] = item
-            ready.append(id)
+            makeReady(id, item.answer)
         }
+    }
+
+    private mutating func makeReady(_ id: Int64, _ answer: Reply) {
+        _ = ready.add(id, cost: 1 + answer.byteCount / Self.turnByteCount, by: answer.charge.payer, answer.charge.standing)
     }
 
     mutating func take() -> Publisher.Item? {
-        while let id = ready.popFirst() {
-            guard let item = items.removeValue(forKey: id) else { continue }
-            sizes.remove(id)
-            byteCount -= item.byteCount
-            return item
-        }
-        return nil
+        guard let id = ready.next() else { return nil }
+        places.remove(id)
+        return items.removeValue(forKey: id)
     }
 
     mutating func removeAll() {
-        items = [:]
-        sizes = IndexedHeap()
-        ready = []
-        byteCount = 0
-    }
-
-    private mutating func evictLargest() -> Int {
-        var lost = 0
-        while byteCount > byteCapacity, let id = sizes.popFirst(), let item = items.removeValue(forKey: id) {
-            byteCount -= item.byteCount
-            lost += 1
+        for id in items.keys {
+            places.remove(id)
+            ready.remove(id)
         }
-        if ready.count > 2 * items.count + 64 { ready.removeAll { items[$0] == nil } }
-        return lost
+        items = [:]
     }
-}
-
-extension Publisher.Item {
-    fileprivate var byteCount: Int { answer.byteCount }
 }

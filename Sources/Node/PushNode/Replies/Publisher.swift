@@ -13,6 +13,8 @@ final class Publisher: ReplyPublishing {
         let answer: Reply
         /// The messages of earlier publications that nothing confirmed.
         var publications: [[Confirmations.Message]] = []
+        /// When it was added to the queue.
+        var addedAt = Duration.zero
         /// When it was first published; nil before.
         var publishedAt: Duration?
         /// Since when it is held until it is due; nil if it is not held.
@@ -21,10 +23,13 @@ final class Publisher: ReplyPublishing {
         var heldFor = Duration.zero
     }
 
-    /// Limits of waiting answers. Beyond them answers are dropped, since clients would not wait that long.
+    /// Limits of waiting answers: see ``AnswerBuffer``.
     static let capacity = 10_000
     private static let byteCapacity = 64 << 20
     private static let concurrency = 32
+    /// An answer that a client expects on the topic of a new key is dropped when it has waited for this time. Clients wait 3 s and ask again; late
+    /// answers still help them for a while.
+    static let answerLifetime = Duration.seconds(10)
     private static let publicationTimeout = Duration.seconds(10)
     /// Number of answers that a task seals between yields.
     private static let yieldInterval = 8
@@ -39,6 +44,7 @@ final class Publisher: ReplyPublishing {
     private let logger: Logger
     private let queue: AnswerQueue
     private let replyDelay: Duration
+    private let answerLifetime: Duration
     private let confirmations: Mutex<Confirmations>
     private let isClockWrong: @Sendable () -> Bool
     /// Signals that an answer waits for its look-up, after none did.
@@ -49,10 +55,11 @@ final class Publisher: ReplyPublishing {
     ///   - seen: gets the hash of each message before it is published, so that it is ignored when it comes back.
     ///   - handled: gets the hashes of messages that were answered.
     ///   - replyDelay: see ``NodeConfiguration/replyDelay``.
+    ///   - answerLifetime: see ``Publisher/answerLifetime``.
     ///   - isClockWrong: whether relays drop this node's messages because of their timestamps, which is not the publishing relay's fault.
     init(
         relay: any Relay, seen: SeenMessages, handled: HandledMessages, counters: Counters, logger: Logger,
-        replyDelay: Duration = .zero,
+        replyDelay: Duration = .zero, answerLifetime: Duration = Publisher.answerLifetime,
         confirmation: Confirmations.Configuration = Confirmations.Configuration(),
         isClockWrong: @escaping @Sendable () -> Bool = { false }
     ) {
@@ -62,6 +69,7 @@ final class Publisher: ReplyPublishing {
         self.seen = seen
         self.handled = handled
         self.replyDelay = replyDelay
+        self.answerLifetime = answerLifetime
         self.isClockWrong = isClockWrong
         queue = AnswerQueue(AnswerBuffer(capacity: Self.capacity, byteCapacity: Self.byteCapacity, horizon: replyDelay))
         confirmations = Mutex(Confirmations(configuration: confirmation))
@@ -69,7 +77,8 @@ final class Publisher: ReplyPublishing {
 
     /// Publishes an answer as soon as it is due: see ``NodeConfiguration/replyDelay``.
     package func publish(_ answer: Reply) {
-        counters.add(.answerLost, queue.put(Item(answer: answer), due: due(answer), at: uptime))
+        let now = uptime
+        counters.add(.answerLost, queue.put(Item(answer: answer, addedAt: now), due: due(answer), at: now))
     }
 
     /// The answer to a registration goes to a topic that the client is subscribed to already; one to a query or request goes to the topic of a new
@@ -121,6 +130,8 @@ final class Publisher: ReplyPublishing {
 
     private func send(_ item: Item) async {
         let answer = item.answer
+        // An answer to a registration counts however late it comes: the client listens to the topic of its own key.
+        guard !answer.isHeld || uptime - item.addedAt < answerLifetime else { return lose(item) }
         let publishedAt = item.publishedAt ?? uptime
         let messages = answer.seal(.now())
         // An answer that did not arrive through one relay is published through another.
@@ -133,11 +144,7 @@ final class Publisher: ReplyPublishing {
             guard
                 let placed = await publish(
                     message, on: answer.pubsubTopic, avoiding: usedPlaces, until: publishedAt + Self.publicationTimeout)
-            else {
-                counters.add(item.publishedAt == nil ? .answerLost : .answerUnconfirmed)
-                answer.times?.trace?.fail(Counter.answerLost)
-                return
-            }
+            else { return lose(item) }
             switch placed.publication {
             case .confirmed where placed.canBeChecked:
                 unconfirmed.append(Confirmations.Message(hash: hash, places: placed.places, isAcknowledged: true))
@@ -164,6 +171,11 @@ final class Publisher: ReplyPublishing {
         } else {
             counters.add(.answerUnconfirmed)
         }
+    }
+
+    private func lose(_ item: Item) {
+        counters.add(item.publishedAt == nil ? .answerLost : .answerUnconfirmed)
+        item.answer.times?.trace?.fail(Counter.answerLost)
     }
 
     /// Publishes a message, with retries; nil if that failed.
@@ -231,7 +243,8 @@ final class Publisher: ReplyPublishing {
 
     /// Publishes the answer as a new message: peers drop a message whose hash they have seen.
     private func publishAgain(_ sent: Confirmations.Sent) {
-        let item = Item(answer: sent.answer, publications: sent.publications, publishedAt: sent.publishedAt)
-        counters.add(.answerUnconfirmed, queue.put(item, at: uptime))
+        let now = uptime
+        let item = Item(answer: sent.answer, publications: sent.publications, addedAt: now, publishedAt: sent.publishedAt)
+        counters.add(.answerUnconfirmed, queue.put(item, at: now))
     }
 }

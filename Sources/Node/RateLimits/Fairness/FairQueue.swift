@@ -4,7 +4,7 @@ package struct FairQueue<Element: Sendable>: Sendable {
     private var elements: [UInt64: Element] = [:]
     private var added: UInt64 = 0
 
-    /// See ``FairSpace/init(capacity:quantum:newPayersFirst:seed:)``.
+    /// See ``FairSpace/init(capacity:quantum:newPayersFirst:newestFirst:seed:)``.
     package init(capacity: Int, quantum: Int = 1, newPayersFirst: Bool = false, seed: UInt64 = .random(in: .min ... .max)) {
         space = FairSpace(capacity: capacity, quantum: quantum, newPayersFirst: newPayersFirst, seed: seed)
     }

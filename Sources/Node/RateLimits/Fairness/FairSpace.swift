@@ -57,6 +57,7 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
     package let capacity: Int
     private let quantum: Int
     private let newPayersFirst: Bool
+    private let newestFirst: Bool
     private var holdings: [ID: Holding] = [:]
     private var levels = [Level](repeating: Level(), count: Standing.allCases.count)
     private var payers: [Payer: Int] = [:]
@@ -72,11 +73,16 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
     ///   - quantum: the cost that a payer may take in one turn; of the order of a typical cost.
     ///   - newPayersFirst: whether payers that have just arrived have the next turn: under overload the youngest are served in time, instead of all of
     ///     them too late.
+    ///   - newestFirst: the same for the things of a payer, too: its newest thing is served in place of its oldest.
     ///   - seed: of the secrets; random by default.
-    package init(capacity: Int, quantum: Int = 1, newPayersFirst: Bool = false, seed: UInt64 = .random(in: .min ... .max)) {
+    package init(
+        capacity: Int, quantum: Int = 1, newPayersFirst: Bool = false, newestFirst: Bool = false,
+        seed: UInt64 = .random(in: .min ... .max)
+    ) {
         self.capacity = max(1, capacity)
         self.quantum = max(1, quantum)
-        self.newPayersFirst = newPayersFirst
+        self.newPayersFirst = newPayersFirst || newestFirst
+        self.newestFirst = newestFirst
         secrets = SplitMix64(seed: seed)
     }
 
@@ -112,13 +118,13 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
     // MARK: Turns
 
     /// Removes the thing whose turn it is: deficit round robin among the payers of a standing, and turns by weight among standings. A payer's
-    /// things are served in order.
+    /// things are served in order, or the newest first.
     package mutating func next() -> ID? {
         let candidates = levels.indices.filter { levels[$0].cost > 0 }
         guard let index = candidates.min(by: { (levels[$0].pass, -$0) < (levels[$1].pass, -$1) }) else { return nil }
         virtualTime = levels[index].pass
         while let (place, turn) = levels[index].turns.first {
-            guard levels[index].classes[place]?.turn == turn, let (id, cost) = oldest(in: place, index) else {
+            guard levels[index].classes[place]?.turn == turn, let (id, cost) = next(in: place, index) else {
                 levels[index].turns.removeFirst()
                 continue
             }
@@ -168,6 +174,8 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
         levels[index].classes[place]?.count = count - 1
         if levels[index].classes[place]?.order.first?.sequence == holding.sequence {
             levels[index].classes[place]?.order.removeFirst()
+        } else if levels[index].classes[place]?.order.last?.sequence == holding.sequence {
+            levels[index].classes[place]?.order.removeLast()
         } else if let entries = levels[index].classes[place]?.order.count, entries > 2 * count + 64 {
             levels[index].classes[place]?.order.removeAll { holdings[$0.id]?.sequence != $0.sequence }
         }
@@ -177,6 +185,19 @@ package struct FairSpace<ID: Hashable & Sendable>: Sendable {
         guard levels[index].turns.count > 2 * levels[index].classes.count + 64 else { return }
         let classes = levels[index].classes
         levels[index].turns.removeAll { classes[$0.place]?.turn != $0.turn }
+    }
+
+    private mutating func next(in place: UInt64, _ index: Int) -> (id: ID, cost: Int)? {
+        newestFirst ? newest(in: place, index) : oldest(in: place, index)
+    }
+
+    /// The newest thing of a class. Removes stale entries after it.
+    private mutating func newest(in place: UInt64, _ index: Int) -> (id: ID, cost: Int)? {
+        while let last = levels[index].classes[place]?.order.last {
+            if let holding = holdings[last.id], holding.sequence == last.sequence { return (last.id, holding.cost) }
+            levels[index].classes[place]?.order.removeLast()
+        }
+        return nil
     }
 
     /// The oldest thing of a class. Removes stale entries before it.

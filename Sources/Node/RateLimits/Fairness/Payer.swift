@@ -7,7 +7,7 @@ package import WakuCrypto
 ///
 /// | work | payer |
 /// |---|---|
-/// | answers to queries, key derivations | the registrant in question |
+/// | answers, key derivations | the registrant in question |
 /// | notifications | the owner of the access token, and the device |
 /// | registrations | the device token, and the key |
 /// | requests over HTTP | the source address (IPv4 /24, IPv6 /64) |

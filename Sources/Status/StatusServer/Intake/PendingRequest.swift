@@ -97,6 +97,11 @@ struct PendingRequest: Sendable {
         }
     }
 
+    /// The registrant of the first entry that started a delivery or waits for one, for which its access token was valid; nil without one.
+    var firstNotified: KeyHash? {
+        entries.lazy.compactMap { if case .waiting = $0.result { KeyHash(bytes: $0.publicKey) } else { nil } }.first
+    }
+
     /// The deliveries that the request waits for.
     var deliveries: Set<DeliveryID> { deliveries(since: 0) }
 

@@ -2,6 +2,7 @@
 import Delivery
 import NodeMetrics
 import PushNode
+import RateLimits
 import Core
 import Storage
 import Waku
@@ -125,7 +126,7 @@ extension EchoProtocol: WakuHandler {
         node?.replies.publish(
             Reply(
                 kind: message.kind, isHeld: false, pubsubTopic: message.pubsubTopic, times: message.times, question: message.hash,
-                byteCount: payload.count
+                charge: .unattributed, byteCount: payload.count
             ) { now in [WakuMessage(payload: payload, contentTopic: Self.answerTopic, timestamp: now)] })
     }
 }

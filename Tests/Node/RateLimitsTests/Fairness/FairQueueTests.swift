@@ -17,7 +17,8 @@ import TestSupport
         var random = SeededGenerator(seed: UInt64(seed))
         let capacity = Int.random(in: 1...5_000, using: &random)
         var space = FairSpace<Int>(
-            capacity: capacity, quantum: .random(in: 1...50, using: &random), newPayersFirst: .random(using: &random), seed: UInt64(seed))
+            capacity: capacity, quantum: .random(in: 1...50, using: &random), newPayersFirst: .random(using: &random),
+            newestFirst: .random(using: &random), seed: UInt64(seed))
         var held: [Int: Int] = [:]
         for step in 0..<4_000 {
             switch Int.random(in: 0..<10, using: &random) {
@@ -159,6 +160,24 @@ import TestSupport
         #expect(result3 == 49)
         let others = (0..<50).compactMap { _ in queue.pop() }
         #expect(others == (0..<49).reversed())
+    }
+
+    @Test func newestThingsAreServedFirstIfAskedAndOldestDisplaced() {
+        var space = FairSpace<Int>(capacity: 7, newestFirst: true)
+        for number in 0..<3 { _ = space.add(number, cost: 1, by: Self.payer(1), .stranger) }
+        for number in 3..<6 { _ = space.add(number, cost: 1, by: Self.payer(2), .stranger) }
+        // Each payer still has its turns.
+        let first = (0..<2).compactMap { _ in space.next() }
+        #expect(first == [5, 2])
+        // Removed at the end, and displaced at the start.
+        space.remove(4)
+        for number in 6..<10 { _ = space.add(number, cost: 1, by: Self.payer(1), .stranger) }
+        space.remove(9)
+        let displaced = (10..<12).flatMap { space.add($0, cost: 1, by: Self.payer(1), .stranger) }
+        #expect(displaced == [0])
+        var served: [Int] = []
+        while let next = space.next() { served.append(next) }
+        #expect(served.filter { $0 != 3 } == [11, 10, 8, 7, 6, 1] && served.count == 7)
     }
 
     @Test func manyPayersAreHashedIntoClassesAndListedAgain() {
