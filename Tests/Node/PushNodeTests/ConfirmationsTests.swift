@@ -1,4 +1,5 @@
 import NodeAPI
+import RateLimits
 import StatusProtocol
 import TestSupport
 import Testing
@@ -154,6 +155,32 @@ struct ConfirmationsTests {
         #expect(isKept3 && confirmations.byteCount == 10)
         let hasTooManyMessages = !confirmations.add(sent([Array(0...100)]), at: .zero)
         #expect(hasTooManyMessages)
+    }
+
+    /// An answer may be a mebibyte: one that is no longer counted must not stay in memory.
+    @Test("An answer is released after its look-up, while others wait")
+    func released() throws {
+        final class Payload: Sendable {}
+        var confirmations = Confirmations()
+        weak var first: Payload?
+        do {
+            let (payload, small) = (Payload(), answer())
+            first = payload
+            let large = Reply(
+                kind: small.kind, isHeld: small.isHeld, pubsubTopic: small.pubsubTopic, times: nil, question: nil,
+                charge: .unattributed, byteCount: 1 << 20
+            ) { now in withExtendedLifetime(payload) { small.seal(now) } }
+            let isKept = confirmations.add(
+                Confirmations.Sent(answer: large, publications: [[Confirmations.Message(hash: hash(1))]], publishedAt: .zero), at: .zero)
+            #expect(isKept)
+        }
+        _ = confirmations.add(sent([[2]]), at: .milliseconds(900))
+        #expect(first != nil)
+        do {
+            let batch = try batch(confirmations.next(at: .seconds(1)))
+            #expect(confirmations.finish(batch, found([hash(1), hash(2)]), at: .seconds(1)).confirmedCount == batch.hashes.count)
+        }
+        #expect(confirmations.count == 1 && first == nil)
     }
 
     @Test("A store that has none of many answers causes no repetitions until it has one")

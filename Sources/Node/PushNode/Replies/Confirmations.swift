@@ -1,3 +1,4 @@
+import DequeModule
 import NodeAPI
 import Waku
 
@@ -105,9 +106,8 @@ struct Confirmations {
     }
 
     private let configuration: Configuration
-    /// Ordered by due time. Elements before `head` were removed.
-    private var queue: [Sent] = []
-    private var head = 0
+    /// Ordered by due time. Without those that are being looked up.
+    private var queue: Deque<Sent> = []
     var limit: Int { configuration.countLimit }
     /// Waiting answers, including those that are being looked up.
     private(set) var count = 0
@@ -136,23 +136,19 @@ struct Confirmations {
     }
 
     mutating func next(at now: Duration) -> Action {
-        guard head < queue.count else {
+        guard let first = queue.first else {
             isIdle = true
             return .idle
         }
-        let start = max(queue[head].due, pausedUntil)
+        let start = max(first.due, pausedUntil)
         guard now >= start else { return .wait(until: start) }
         var batch = Batch()
-        while head < queue.count, queue[head].due <= now + configuration.batchWindow,
-            batch.hashes.count + queue[head].hashCount <= configuration.hashLimit
+        while let next = queue.first, next.due <= now + configuration.batchWindow,
+            batch.hashes.count + next.hashCount <= configuration.hashLimit
         {
-            batch.answers.append(queue[head])
-            for messages in queue[head].publications { batch.hashes += messages.map(\.hash) }
-            head += 1
-        }
-        if head == queue.count || head > 1000 {
-            queue.removeSubrange(..<head)
-            head = 0
+            batch.answers.append(next)
+            for messages in next.publications { batch.hashes += messages.map(\.hash) }
+            queue.removeFirst()
         }
         return .lookUp(batch)
     }
@@ -176,8 +172,7 @@ struct Confirmations {
         if case .failed = finding { pausedUntil = now + configuration.retryDelay }
         if !toLookUpAgain.isEmpty {
             if case .failed = finding {
-                queue.replaceSubrange(..<head, with: toLookUpAgain)
-                head = 0
+                queue.prepend(contentsOf: toLookUpAgain)
             } else {
                 // Some stores answered, so the other answers need not wait.
                 for index in toLookUpAgain.indices { toLookUpAgain[index].due = now + configuration.retryDelay }
