@@ -46,16 +46,23 @@ final class SQLiteCommitQueue: Sendable {
 
     /// Waits until everything added before is done.
     func finish() {
-        queue.sync {}
+        queue.sync {
+            while let group = waiting.withLock({ $0.takeGroup() }) { commit(group) }
+        }
     }
 
+    /// Runs one group per turn, so that other work on the queue can run in between.
     private func drain() {
-        while let group = waiting.withLock({ $0.takeGroup() }) {
-            let items = group.flatMap { batch in (0..<batch.count).map { Item(batch: batch, index: $0) } }
-            if !items.isEmpty { commit(items[...]) }
-            for batch in group { batch.complete() }
-            if !items.isEmpty { tendLog() }
-        }
+        guard let group = waiting.withLock({ $0.takeGroup() }) else { return }
+        commit(group)
+        queue.async { self.drain() }
+    }
+
+    private func commit(_ group: [any CommitBatch]) {
+        let items = group.flatMap { batch in (0..<batch.count).map { Item(batch: batch, index: $0) } }
+        if !items.isEmpty { commit(items[...]) }
+        for batch in group { batch.complete() }
+        if !items.isEmpty { tendLog() }
     }
 
     /// Called once the batches of a group are told, so that they do not wait for it.

@@ -2,6 +2,7 @@ import Foundation
 import GRDB
 import Storage
 import StoreSQLite
+import Synchronization
 import TestSupport
 import Testing
 import WakuCrypto
@@ -48,6 +49,17 @@ struct CommitTests {
         // An unforeseen error is reported by the name of its type only, since its text may quote values.
         let error = #expect(throws: StoreError.self) { try results[5].get() }
         #expect(error?.message == "a change failed: Refused")
+    }
+
+    /// The node's maintenance must go on under load, or no alarm tells of it.
+    @Test("Maintenance has its turn while each commit is followed by another")
+    func turns() async throws {
+        let chain = CommitChain()
+        chain.submitNext(to: store)
+        await store.maintain()
+        let left = chain.end()
+        try await store.put("b")
+        #expect(left > 0)
     }
 
     @Test("A second daemon can't lock the folder")
@@ -138,5 +150,26 @@ struct CommitTests {
         try await store.commit(.change([Properties.set(name, to: [1])]))
         #expect(try store.read(Properties.property(name)) == [1])
         #expect(try store.read(Properties.property("a")) == nil)
+    }
+}
+
+/// Commits one after the other, each submitted by the completion of the one before.
+private final class CommitChain: Sendable {
+    private let left = Mutex(5_000)
+
+    func submitNext(to store: SQLiteStore) {
+        let isOver = left.withLock { left in
+            left -= 1
+            return left <= 0
+        }
+        if !isOver { store.submit([Records.put("a", store.sealer)]) { _ in self.submitNext(to: store) } }
+    }
+
+    /// - Returns: the number of commits that were left; 0 or less if none was.
+    func end() -> Int {
+        left.withLock { left in
+            defer { left = 0 }
+            return left
+        }
     }
 }
