@@ -195,6 +195,11 @@ struct Maintenance: Sendable {
         } catch {
             base.logger.error("failed to prune old deliveries", metadata: ["reason": "\(error.message)"])
         }
+        do throws(StoreError) {
+            try await NodeStorage.limitHandled(in: store)
+        } catch {
+            base.logger.error("failed to prune handled messages", metadata: ["reason": "\(error.message)"])
+        }
         for service in services where !Task.isCancelled { await service.prune(retention) }
     }
 

@@ -13,10 +13,14 @@ package enum NodeStorage {
 
     private static let handledByteLimit = 6 << 20
     private static let hashByteCount = 32
+    /// The number of rows that one read of sizes returns: other reads wait for it.
+    private static let sizeCount = 50_000
 
     private static let insert = Mutation(handled, .insert([at, hashes]))
     private static let all = Query(handled, [hashes], order: [.ascending(.id)])
-    private static let sizes = Query(handled, [.column(.id), .byteCount(hashes)], order: [.descending(.id)])
+    private static let fresh = Query(handled, [.id], where: [.atLeast(at)], order: [.ascending(.id)])
+    private static let sizes = Query(
+        handled, [.column(.id), .byteCount(hashes)], where: [.less(.id)], order: [.descending(.id)])
     private static let removeOld = Mutation(handled, .delete(where: [.less(at)]))
     private static let removeFirst = Mutation(handled, .delete(where: [.less(.id)]))
 
@@ -24,18 +28,35 @@ package enum NodeStorage {
         messages.isEmpty ? [] : [insert(.integer(now.rawValue), .bytes(messages.flatMap(\.bytes)))]
     }
 
-    /// Deletes hashes from before `cutoff`, and the oldest beyond 6 MiB.
+    /// Deletes hashes from before `cutoff`. Rows are in the order of their times, apart from steps of the clock, so the oldest tells whether there are
+    /// any: nothing else is read while the cursor stands.
     static func forgetHandled(before cutoff: Timestamp) -> StoreCommand<Void> {
-        .find(sizes()) { rows in
-            var (byteCount, firstKept) = (0, Int64.min)
-            for row in rows {
-                byteCount += Int(try row.integer(1))
-                guard byteCount > handledByteLimit else { continue }
-                firstKept = try row.integer(0) + 1
-                break
-            }
-            return .change([removeOld(.integer(cutoff.rawValue)), removeFirst(.integer(firstKept))])
+        .find(fresh(.integer(cutoff.rawValue), limit: 1)) { rows in
+            guard let first = rows.first else { return .change([removeOld(.integer(cutoff.rawValue))]) }
+            return .change([removeFirst(.integer(try first.integer(0)))])
         }
+    }
+
+    /// Deletes the oldest hashes beyond 6 MiB, of which there are some when the cursor has not advanced for hours. Reads the sizes of all rows, on
+    /// a reader.
+    static func limitHandled(in store: any Store) async throws(StoreError) {
+        var (byteCount, end) = (0, Int64.max)
+        while true {
+            let rows = try await store.fetch(rowSizes(before: end))
+            for (id, size) in rows {
+                byteCount += size
+                guard byteCount > handledByteLimit else { continue }
+                try await store.commit(.change([removeFirst(.integer(id + 1))]))
+                return
+            }
+            guard rows.count == sizeCount, let last = rows.last else { return }
+            end = last.id
+        }
+    }
+
+    /// The newest rows before one, newest first.
+    private static func rowSizes(before id: Int64) -> StoreCommand<[(id: Int64, byteCount: Int)]> {
+        .find(sizes(.integer(id), limit: sizeCount)) { rows in .done(try rows.map { (try $0.integer(0), Int(try $0.integer(1))) }) }
     }
 
     static func handledMessages() -> StoreCommand<[MessageHash]> {
