@@ -321,8 +321,11 @@ package final class DeliveryService: Sendable {
     /// Gives notifications up: removes them from the outbox and reports them as failed.
     func drop(_ ids: [Int64], _ counter: Counter) async {
         counters.add(counter, ids.count)
-        guard await keep(DeliveryStorage.drop(ids, of: sources, at: now()), "given up notifications not removed") != nil else { return }
-        notifyWaiters(table.withLock { table in ids.flatMap { table.end($0, as: .failed) } })
+        // A full outbox may expire at once.
+        for ids in ids.chunks(of: DeliveryStorage.dropLimit).map(Array.init) {
+            guard await keep(DeliveryStorage.drop(ids, of: sources, at: now()), "given up notifications not removed") != nil else { return }
+            notifyWaiters(table.withLock { table in ids.flatMap { table.end($0, as: .failed) } })
+        }
     }
 
     /// Commits, retrying every second until it succeeds, so that outcomes are reported only once they are stored.

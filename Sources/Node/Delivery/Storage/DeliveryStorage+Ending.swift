@@ -6,6 +6,9 @@ extension DeliveryStorage {
     private static let findDeliveries = Query(outbox, [protocolNumber, delivery], where: [.idAmong])
     private static let removeID = Mutation(outbox, .delete(where: [.equal(.id)]))
 
+    /// The number of notifications that one commit gives up: others wait for it.
+    static let dropLimit = 2_000
+
     /// Gives notifications up: expired, evicted, or refused by gorush.
     ///
     /// - Parameters:
