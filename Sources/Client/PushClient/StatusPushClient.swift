@@ -1,5 +1,4 @@
 public import StatusProtocol
-import Synchronization
 import Core
 public import Waku
 public import WakuCrypto
@@ -30,20 +29,20 @@ public final class StatusPushClient: Sendable {
     let identity: PrivateKey
     let network: ClientNetwork
     let bundles: [[UInt8]]
-    /// One-shot requests that wait for an answer.
-    let waiting = Mutex(WaitingAsks())
     let runner: MachineRunner<ClientMachine>
     let routes: AnswerRoutes<Question>
 
-    /// A pending query or request, with the key that its answers are encrypted to.
+    /// A pending query, request or one-shot request, with the key that its answers are encrypted to.
     enum Question: Sendable {
         /// `messageID`: the id of the query's envelope.
         case query(QueryTable.Ticket, PrivateKey, messageID: [UInt8])
         case request(NotificationMachine.Ticket, PrivateKey)
+        case ask(Ask)
 
         var key: PrivateKey {
             switch self {
             case .query(_, let key, _), .request(_, let key): key
+            case .ask(let ask): ask.recipient
             }
         }
     }
@@ -59,7 +58,7 @@ public final class StatusPushClient: Sendable {
     private init(identity: PrivateKey, relay: any Relay, store: any ClientStore, records: [ClientRecord], _ configuration: Configuration) {
         self.identity = identity
         network = ClientNetwork(relay: relay, pubsubTopic: configuration.pubsubTopic)
-        routes = AnswerRoutes(network)
+        routes = AnswerRoutes(relay)
         bundles = configuration.bundles
         var own: OwnRecord?
         for case .own(let record) in records { own = record }

@@ -56,8 +56,13 @@ import WakuCrypto
         try await network.client(version, relay: relay).whileRunning { client in
             try await client.register(with: [server], enablesReceiving: true)
             let driver = try #require(client as? any ClientDriver)
-            driver.network.watching.retain(driver.ownTopic)
-            driver.network.watching.release([driver.ownTopic])
+            switch driver {
+            case let driver as StatusPushClient:
+                driver.routes.end(driver.routes.add(.query(1, .generate(), messageID: []), on: driver.ownTopic))
+            case let driver as StatusV01PushClient:
+                driver.routes.end(driver.routes.add(.query(1, .generate()), on: driver.ownTopic))
+            default: Issue.record("an unknown client")
+            }
             #expect(relay.watchedTopics.contains(driver.ownTopic))
         }
     }

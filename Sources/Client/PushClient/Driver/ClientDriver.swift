@@ -38,7 +38,7 @@ extension ClientDriver {
     func runMachine() async {
         // Answers to earlier requests may still arrive.
         let isAwaiting = runner.read { machine, _ in machine.registrations.servers.values.contains(where: \.isPending) }
-        if isAwaiting { network.watching.keep([ownTopic]) }
+        if isAwaiting { routes.keep(ownTopic) }
         await runner.run(network.relay, deliver: { [self] in take($0) }, perform: { [self] in begin($0, in: &$1) })
     }
 

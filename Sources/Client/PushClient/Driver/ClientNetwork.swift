@@ -4,7 +4,7 @@ import Core
 import Waku
 import WakuCrypto
 
-/// A client's access to the network: subscribes, queries the store, encrypts, and decrypts incoming messages.
+/// A client's access to the network: queries the store, encrypts, and decrypts incoming messages.
 final class ClientNetwork: Sendable {
     /// How far back a store look-up goes. Devices in use repeat their advertisements every day.
     private static let lookBack = Duration.seconds(30 * 24 * 3600)
@@ -14,7 +14,6 @@ final class ClientNetwork: Sendable {
 
     let relay: any Relay
     let pubsubTopic: PubsubTopic
-    let watching: WatchedTopics
     /// Reassembles answers from their segments.
     private let answers = Mutex(SegmentAssembler(limits: .answers))
     /// Reassembles advertisements. Anyone can publish on their topics, which must not displace answers.
@@ -25,7 +24,6 @@ final class ClientNetwork: Sendable {
     init(relay: any Relay, pubsubTopic: PubsubTopic) {
         self.relay = relay
         self.pubsubTopic = pubsubTopic
-        watching = WatchedTopics(relay)
     }
 
     static func contactCodeTopic(_ registrant: PublicKey) -> ContentTopic {
@@ -123,60 +121,5 @@ final class ClientNetwork: Sendable {
     private static func bytes(of payload: OpenedPayload, _ assembler: borrowing Mutex<SegmentAssembler>) -> [UInt8]? {
         guard let segment = payload.segment else { return payload.data }
         return assembler.withLock { $0.add(segment, from: payload.signer, at: .now())?.bytes }
-    }
-}
-
-/// The topics that the relay watches: permanent ones, and answer topics for as long as a pending question uses them. Two questions may share a
-/// topic.
-final class WatchedTopics: Sendable {
-    private struct State {
-        var kept: Set<ContentTopic> = []
-        var uses: [ContentTopic: Int] = [:]
-    }
-
-    private let relay: any Relay
-    /// The relay is called while this is locked, so that it sees changes in their order.
-    private let state = Mutex(State())
-
-    init(_ relay: any Relay) {
-        self.relay = relay
-    }
-
-    /// Watches topics until ``drop(_:)``, regardless of releases.
-    func keep(_ topics: [ContentTopic]) {
-        state.withLock { state in
-            state.kept.formUnion(topics)
-            relay.watch(topics)
-        }
-    }
-
-    func drop(_ topics: [ContentTopic]) {
-        state.withLock { state in
-            state.kept.subtract(topics)
-            let unused = topics.filter { state.uses[$0] == nil }
-            if !unused.isEmpty { relay.unwatch(unused) }
-        }
-    }
-
-    /// Watches the topic of a question.
-    func retain(_ topic: ContentTopic) {
-        state.withLock { state in
-            state.uses[topic, default: 0] += 1
-            relay.watch([topic])
-        }
-    }
-
-    /// Releases the topics of questions that ended.
-    func release(_ topics: [ContentTopic]) {
-        guard !topics.isEmpty else { return }
-        state.withLock { state in
-            var unused: [ContentTopic] = []
-            for topic in topics {
-                guard let count = state.uses[topic] else { continue }
-                state.uses[topic] = count > 1 ? count - 1 : nil
-                if count == 1, !state.kept.contains(topic) { unused.append(topic) }
-            }
-            if !unused.isEmpty { relay.unwatch(unused) }
-        }
     }
 }

@@ -12,7 +12,7 @@ extension StatusPushClient: ClientDriver {
         let envelope = MetadataEnvelope.encode(.registration, payload: registration.sealed, signedBy: identity).bytes
         let recipient: Recipient = registration.dialect == .published ? .partitioned(server) : .personal(server)
         let messages = EnvelopeSealing.seal(envelope, to: recipient, wakuSigner: identity, at: .now())
-        network.watching.keep([ownTopic])
+        routes.keep(ownTopic)
         guard let isPublished = await publish(messages, answersOn: ownTopic) else { return }
         turn { $0.registrationPublished(id, to: server, isPublished: isPublished, at: $1) }
     }
@@ -49,18 +49,27 @@ extension StatusPushClient: ClientDriver {
     // MARK: Incoming messages
 
     func take(_ message: WakuMessage) {
-        takeForAsks(message)
         let topic = message.contentTopic
-        let (tickets, owners) = routes[topic]
-        for owner in owners { takeAdvertisement(message, of: owner) }
-        for ticket in tickets {
-            guard let envelope = envelope(in: message, for: ticket.question.key) else { continue }
-            return takeAnswer(envelope, to: ticket.question, ticket.id)
+        let uses = routes[topic]
+        for owner in uses.registrants { takeAdvertisement(message, of: owner) }
+        for (id, question) in uses.questions {
+            guard let envelope = envelope(in: message, for: question.key) else { continue }
+            takeAnswer(envelope, to: question, id)
+            // One-shot registrations have the same key as the client's own one.
+            guard case .ask = question else { return }
         }
         guard topic == ownTopic, let envelope = envelope(in: message, for: identity),
             envelope.kind == .registrationResponse, let response = try? PushNotificationRegistrationResponse(parsing: envelope.payload)
         else { return }
         turn { $0.registrationAnswered(by: envelope.sender, response, at: $1) }
+    }
+
+    /// The envelope encrypted to one of the client's keys, if the same server signed both layers.
+    private func envelope(in message: WakuMessage, for recipient: PrivateKey) -> MetadataEnvelope? {
+        guard let opened = network.envelope(in: message, for: recipient),
+            let envelope = try? MetadataEnvelope(parsing: opened.bytes, wakuSigner: opened.signer), envelope.sender == opened.signer
+        else { return nil }
+        return envelope
     }
 
     private func takeAnswer(_ envelope: MetadataEnvelope, to question: Question, _ ticket: Int) {
@@ -79,6 +88,7 @@ extension StatusPushClient: ClientDriver {
             }
             turn { $0.requestAnswered(number, by: envelope.sender, response, at: $1) }
             if isAnswer { routes.end(ticket) }
+        case .ask(let ask): ask.take(envelope)
         }
     }
 

@@ -15,7 +15,7 @@ extension StatusV01PushClient: ClientDriver {
 
     func register(_ register: V01.Register, with server: PublicKey) async {
         guard runner.read({ machine, _ in machine.registrations.isAwaitingPublication(register, to: server) }) else { return }
-        network.watching.keep([ownTopic])
+        routes.keep(ownTopic)
         let messages = Self.seal(.register, register.encoded(), to: server, signedBy: identity)
         guard let isPublished = await publish(messages, answersOn: ownTopic) else { return }
         turn { $0.registerPublished(register, to: server, isPublished: isPublished, at: $1) }
@@ -49,9 +49,9 @@ extension StatusV01PushClient: ClientDriver {
 
     func take(_ message: WakuMessage) {
         let topic = message.contentTopic
-        let (tickets, owners) = routes[topic]
-        for owner in owners { takeAdvertisement(message, of: owner) }
-        for ticket in tickets where takeAnswer(message, to: ticket.question, ticket.id) { return }
+        let uses = routes[topic]
+        for owner in uses.registrants { takeAdvertisement(message, of: owner) }
+        for (id, question) in uses.questions where takeAnswer(message, to: question, id) { return }
         guard topic == ownTopic, let envelope = envelope(in: message, for: identity),
             envelope.type == .registrationResponse, let response = try? V01.RegistrationResponse(parsing: envelope.payload)
         else { return }

@@ -31,7 +31,7 @@ public final class StatusV01PushClient: Sendable {
     ) {
         self.identity = identity
         network = ClientNetwork(relay: relay, pubsubTopic: configuration.pubsubTopic)
-        routes = AnswerRoutes(network)
+        routes = AnswerRoutes(relay)
         var own: V01OwnRecord?
         for case .own(let record) in records { own = record }
         let clock = SteadyClock(kept: own?.time, lead: own?.steadyLead ?? .zero, clock: .now(), uptime: SteadyClock.uptime)
