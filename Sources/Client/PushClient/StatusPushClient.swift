@@ -29,7 +29,7 @@ public final class StatusPushClient: Sendable {
     let identity: PrivateKey
     let network: ClientNetwork
     let bundles: [[UInt8]]
-    let runner: MachineRunner<ClientMachine>
+    let runner: MachineRunner<DeployedVersion>
     let routes: AnswerRoutes<Question>
 
     /// A pending query, request or one-shot request, with the key that its answers are encrypted to.
@@ -60,17 +60,14 @@ public final class StatusPushClient: Sendable {
         network = ClientNetwork(relay: relay, pubsubTopic: configuration.pubsubTopic)
         routes = AnswerRoutes(relay)
         bundles = configuration.bundles
-        var own: OwnRecord?
-        for case .own(let record) in records { own = record }
-        let clock = SteadyClock(kept: own?.time, lead: own?.steadyLead ?? .zero, clock: .now(), uptime: SteadyClock.uptime)
-        let cryptography = IdentityCryptography(identity: identity)
-        var machine = ClientMachine(
-            records: records, installationID: InstallationID(bytes: cryptography.makeAccessToken().bytes), cryptography: cryptography,
-            at: clock.time(at: SteadyClock.uptime))
-        machine.follow(clock)
-        machine.notifications.deviceLimit = configuration.deviceLimit
-        machine.contactServers = configuration.servers
-        runner = MachineRunner(machine, clock: clock, store: store)
+        runner = MachineRunner(records, in: store) { now in
+            var machine = ClientMachine(
+                records: records, installationID: InstallationID(bytes: AccessToken.random().bytes),
+                cryptography: IdentityCryptography(identity: identity), at: now)
+            machine.notifications.deviceLimit = configuration.deviceLimit
+            machine.contactServers = configuration.servers
+            return machine
+        }
     }
 
     /// Opens a client that continues from its stored state, even after its process was killed.

@@ -3,28 +3,46 @@ import Core
 import Waku
 import WakuCrypto
 
-/// Performs the actions of a machine on the network, and passes it incoming messages: the part that the versions of the protocol share.
+/// Performs the actions of a machine on the network, and passes it incoming messages. Both clients are drivers, which write and read the messages of
+/// their version of the protocol.
 protocol ClientDriver: AnyObject, Sendable {
-    associatedtype Machine: PushClientMachine
+    associatedtype Version: ClientVersion
     /// A pending query or request.
     associatedtype Question: Sendable
+    typealias Machine = PushClientMachine<Version>
 
     var identity: PrivateKey { get }
     var network: ClientNetwork { get }
     var routes: AnswerRoutes<Question> { get }
-    var runner: MachineRunner<Machine> { get }
+    var runner: MachineRunner<Version> { get }
 
-    func register(_ registration: Machine.Version.Registration, with server: PublicKey) async
-    func query(_ registrant: PublicKey, _ ticket: QueryTable.Ticket, by route: Machine.Version.QueryRoute) async
-    func send(_ request: NotificationRequest, _ ticket: NotificationMachine.Ticket, to server: PublicKey) async
-    func advertise(_ advertisement: Machine.Version.Advertisement) async
-    /// Handles a message from the network. Messages on unknown topics cost only a dictionary look-up.
-    func take(_ message: WakuMessage)
-    /// Handles a message on a registrant's contact code topic.
+    // MARK: Writing
+
+    func messages(registering registration: Version.Registration, with server: PublicKey) -> [WakuMessage]
+    func query(_ registrant: PublicKey, _ ticket: QueryTable.Ticket, by route: Version.QueryRoute) -> OutgoingQuestion<Question>
+    func question(_ request: NotificationRequest, _ ticket: NotificationMachine.Ticket, to server: PublicKey) -> OutgoingQuestion<Question>?
+    func encoded(_ advertisement: Version.Advertisement) -> [UInt8]
+
+    // MARK: Reading
+
+    /// Passes the answer to a question to the machine.
     ///
-    /// - Returns: Whether it is an advertisement that the registrant signed.
-    @discardableResult
-    func takeAdvertisement(_ message: WakuMessage, of owner: PublicKey) -> Bool
+    /// - Returns: Whether the message can't be for anything else.
+    func takeAnswer(_ message: WakuMessage, to question: Question, _ id: Int) -> Bool
+    func registrationResponse(in message: WakuMessage) -> (server: PublicKey, response: Version.RegistrationResponse)?
+    /// The signer of an advertisement, and the event for the machine.
+    ///
+    /// - Parameter signer: The signer of the Waku payload.
+    func advertisement(
+        in bytes: [UInt8], signer: PublicKey
+    ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout Machine, _ age: Duration, _ now: Timestamp) -> Machine.Output)
+}
+
+/// A question with its messages and the topic of its answers.
+struct OutgoingQuestion<Question: Sendable>: Sendable {
+    let question: Question
+    let messages: [WakuMessage]
+    let answers: ContentTopic
 }
 
 extension ClientDriver {
@@ -42,17 +60,55 @@ extension ClientDriver {
         await runner.run(network.relay, deliver: { [self] in take($0) }, perform: { [self] in begin($0, in: &$1) })
     }
 
+    // MARK: Actions
+
     private func begin(_ action: Machine.Action, in group: inout DiscardingTaskGroup) {
         switch action {
         case .report(let event): runner.report(event)
         case .watch(let registrants): routes.watch(registrants)
         case .unwatch(let registrant): routes.unwatch(registrant)
         case .register(let server, let registration): group.addTask { [self] in await register(registration, with: server) }
-        case .query(let ticket, let registrant, let route): group.addTask { [self] in await query(registrant, ticket, by: route) }
+        case .query(let ticket, let registrant, let route): group.addTask { [self] in await ask(registrant, ticket, by: route) }
         case .request(let ticket, let server, let request): group.addTask { [self] in await send(request, ticket, to: server) }
         case .advertise(let advertisement): group.addTask { [self] in await advertise(advertisement) }
         case .lookUp(let registrants): group.addTask { [self] in await lookUp(registrants) }
         }
+    }
+
+    private func register(_ registration: Version.Registration, with server: PublicKey) async {
+        let id = registration.requestID
+        guard runner.read({ machine, _ in machine.registrations.isAwaitingPublication(id, to: server) }) else { return }
+        let messages = messages(registering: registration, with: server)
+        routes.keep(ownTopic)
+        guard let isPublished = await publish(messages, answersOn: ownTopic) else { return }
+        turn { $0.registrationPublished(id, to: server, isPublished: isPublished, at: $1) }
+    }
+
+    private func ask(_ registrant: PublicKey, _ ticket: QueryTable.Ticket, by route: Version.QueryRoute) async {
+        let query = query(registrant, ticket, by: route)
+        routes.add(query.question, on: query.answers)
+        guard let isPublished = await publish(query.messages, answersOn: query.answers) else { return }
+        turn { $0.queryPublished(ticket, isPublished: isPublished, at: $1) }
+    }
+
+    /// Publishes a request, unless its message was cancelled or expired meanwhile.
+    private func send(_ request: NotificationRequest, _ ticket: NotificationMachine.Ticket, to server: PublicKey) async {
+        guard isAwaitingPublication(ticket), let request = question(request, ticket, to: server) else { return }
+        routes.add(request.question, on: request.answers)
+        let isPublished = await publish(request.messages, answersOn: request.answers, if: { isAwaitingPublication(ticket) })
+        guard let isPublished else { return }
+        turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
+    }
+
+    func isAwaitingPublication(_ ticket: NotificationMachine.Ticket) -> Bool {
+        runner.read { machine, now in machine.notifications.isAwaitingPublication(ticket, at: now) }
+    }
+
+    private func advertise(_ advertisement: Version.Advertisement) async {
+        let messages = network.seal(encoded(advertisement), toTopic: StatusTopics.contactCode(identity.publicKey), wakuSigner: identity)
+        guard let isPublished = await publish(messages, answersOn: nil) else { return }
+        let rowCount = Version.rowCount(of: advertisement)
+        turn { $0.advertisementPublished(rowCount: rowCount, isPublished: isPublished, at: $1) }
     }
 
     /// Publishes after the subscription to the answer topic was confirmed.
@@ -60,7 +116,7 @@ extension ClientDriver {
     /// - Parameter isNeeded: Whether the messages are still to be published once it is confirmed, which may take a while.
     /// - Returns: Whether a node accepted the messages; nil when they are not needed any more, or when the run was cancelled and the result is
     ///   unknown, as after a kill.
-    func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?, if isNeeded: () -> Bool = { true }) async -> Bool? {
+    private func publish(_ messages: [WakuMessage], answersOn topic: ContentTopic?, if isNeeded: () -> Bool = { true }) async -> Bool? {
         do throws(RelayError) {
             try await network.relay.waitUntilWatching(topic.map { [$0] } ?? [])
             guard isNeeded() else { return nil }
@@ -71,23 +127,6 @@ extension ClientDriver {
             runner.report(.relayFailed(reason: error.message))
             return false
         }
-    }
-
-    /// Publishes a request, unless its message was cancelled or expired meanwhile.
-    func publish(_ messages: [WakuMessage], of ticket: NotificationMachine.Ticket, answersOn topic: ContentTopic) async {
-        guard let isPublished = await publish(messages, answersOn: topic, if: { isAwaitingPublication(ticket) }) else { return }
-        turn { $0.requestPublished(ticket, isPublished: isPublished, at: $1) }
-    }
-
-    func isAwaitingPublication(_ ticket: NotificationMachine.Ticket) -> Bool {
-        runner.read { machine, now in machine.notifications.isAwaitingPublication(ticket, at: now) }
-    }
-
-    /// Publishes an encoded advertisement.
-    func advertise(_ data: [UInt8], rowCount: Int) async {
-        let messages = network.seal(data, toTopic: StatusTopics.contactCode(identity.publicKey), wakuSigner: identity)
-        guard let isPublished = await publish(messages, answersOn: nil) else { return }
-        turn { $0.advertisementPublished(rowCount: rowCount, isPublished: isPublished, at: $1) }
     }
 
     private func lookUp(_ registrants: [PublicKey]) async {
@@ -107,6 +146,41 @@ extension ClientDriver {
             if isUnavailable { runner.report(.relayFailed(reason: error.message)) }
             // If no peer has a store, advertisements are known only from now on.
             turn { $0.lookUpEnded(registrants, isUnavailable ? .noAnswer : .noStore, at: $1) }
+        }
+    }
+
+    // MARK: Incoming messages
+
+    /// Messages on unknown topics cost only a dictionary look-up.
+    private func take(_ message: WakuMessage) {
+        let topic = message.contentTopic
+        let uses = routes[topic]
+        for owner in uses.registrants { takeAdvertisement(message, of: owner) }
+        for (id, question) in uses.questions where takeAnswer(message, to: question, id) { return }
+        guard topic == ownTopic, let (server, response) = registrationResponse(in: message) else { return }
+        turn { $0.registrationAnswered(by: server, response, at: $1) }
+    }
+
+    /// Any node may have relayed the advertisement: only its owner's signature counts. The topic also carries other messages.
+    ///
+    /// - Returns: Whether it is an advertisement that the registrant signed.
+    @discardableResult
+    private func takeAdvertisement(_ message: WakuMessage, of registrant: PublicKey) -> Bool {
+        guard let data = network.contactCode(in: message, of: registrant) else { return false }
+        do throws(EnvelopeError) {
+            let (owner, event) = try advertisement(in: data.bytes, signer: data.signer)
+            guard owner == registrant else {
+                turn { $0.advertisementRejected(of: registrant, .foreignSignature, at: $1) }
+                return false
+            }
+            let age = Timestamp.now().since(message.timestamp)
+            turn { event(&$0, age, $1) }
+            return true
+        } catch .otherKind {
+            return false
+        } catch {
+            turn { $0.advertisementRejected(of: registrant, .unreadable, at: $1) }
+            return false
         }
     }
 }
@@ -168,29 +242,26 @@ extension ClientDriver {
 
     /// Looks up the latest advertisement, which may replace everything that is known about the registrant, and queries servers.
     ///
-    /// - Parameters:
-    ///   - asksOthers: Whether servers are queried besides those that the client knows.
-    ///   - refresh: Queries servers about the registrant if that is needed. Called again when the look-up ended, with `isFirst` false.
-    func discover(
-        _ registrant: PublicKey, asksOthers: Bool = false, timeout: Duration,
-        refresh: (_ machine: inout Machine, _ isFirst: Bool, _ now: Timestamp) -> Machine.Output
+    /// - Parameter servers: Servers to query in any case, besides those that the client knows.
+    func findDevices(
+        of registrant: PublicKey, askingAlso servers: [PublicKey] = [], timeout: Duration
     ) async throws(PushClientError) -> [KnownDevice] {
         try await runner.waitUntilRunning()
         let start = ContinuousClock.now
         func timeLeft() -> Duration { max(timeout - (ContinuousClock.now - start), .zero) }
         turn { $0.discover(registrant, at: $1) }
-        turn { refresh(&$0, true, $1) }
+        turn { $0.refresh(registrant, also: servers, at: $1) }
         // A store that does not answer is waited for longer only while there is no server to query.
         let isDiscovered: @Sendable (Machine, Timestamp) -> Bool? = { $0.isDiscovered(registrant, at: $1) ? true : nil }
         if await runner.wait(min(timeout, NotificationMachine.sourceLimit), byTime: isDiscovered) == nil {
             _ = await runner.wait(timeLeft(), byTime: { $0.directory.servers(of: registrant).isEmpty ? isDiscovered($0, $1) : true })
         }
         // An advertisement that was found may name servers to query.
-        turn { refresh(&$0, false, $1) }
+        turn { $0.refresh(registrant, at: $1) }
         _ = await runner.wait(timeLeft(), byTime: { $0.isQueryPending(about: registrant, at: $1) ? nil : true })
         if Task.isCancelled { throw .cancelled }
         let found = knownDevices(of: registrant)
-        guard found.isEmpty, !asksOthers else { return found }
+        guard found.isEmpty, servers.isEmpty else { return found }
         if runner.read({ machine, _ in machine.isServerless(registrant) && machine.advertisementFlaws[registrant] == nil }) {
             runner.report(.noServerKnown(registrant))
             throw .noServerKnown

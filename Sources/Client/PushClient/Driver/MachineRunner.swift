@@ -3,7 +3,8 @@ import Synchronization
 import Waku
 
 /// Runs a client's machine: stores its changes before performing the actions that came with them, in order, and wakes the machine on time.
-final class MachineRunner<Machine: PushClientMachine>: Sendable {
+final class MachineRunner<Version: ClientVersion>: Sendable {
+    typealias Machine = PushClientMachine<Version>
     typealias Output = Machine.Output
 
     private struct State {
@@ -39,8 +40,15 @@ final class MachineRunner<Machine: PushClientMachine>: Sendable {
     private let store: any ClientStore
     private let state: Mutex<State>
 
-    init(_ machine: Machine, clock: SteadyClock, store: any ClientStore) {
+    /// - Parameters:
+    ///   - records: The store's records.
+    ///   - make: Makes the machine that continues from them.
+    init(_ records: [Machine.Record], in store: any ClientStore, make: (_ now: Timestamp) -> Machine) {
         self.store = store
+        let own = RecordsByKind(records).own
+        let clock = SteadyClock(kept: own?.time, lead: own?.steadyLead ?? .zero, clock: .now(), uptime: SteadyClock.uptime)
+        var machine = make(clock.time(at: SteadyClock.uptime))
+        machine.follow(clock)
         state = Mutex(State(machine: machine, clock: clock))
     }
 

@@ -131,9 +131,7 @@ extension StatusPushClient {
     /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask
     @discardableResult
     public func discover(_ registrant: PublicKey, timeout: Duration = .seconds(10)) async throws(PushClientError) -> [KnownDevice] {
-        try await discover(registrant, timeout: timeout) { machine, _, now in
-            machine.refresh(registrant, at: now)
-        }
+        try await findDevices(of: registrant, timeout: timeout)
     }
 
     /// The known devices of a registrant.

@@ -1,11 +1,10 @@
-import Core
 import StatusProtocol
+import Core
 import WakuCrypto
 
-/// Which servers can notify which devices, according to advertisements and servers' answers.
-///
-/// A row counts only with its registrant's grant for its server. Of each (registrant, installation, server), only the newest version is kept.
-struct Directory: DeviceDirectory {
+/// What is known about the devices of registrants, and which servers can notify them. The versions of the protocol differ in how they learn about
+/// devices: see `learn(advertised:…)` and `learn(answered:…)` of each.
+struct Directory: Sendable {
     /// The age at which a token must be confirmed by a server.
     static let tokenLife = Duration.seconds(24 * 3600)
     /// How long rows of the account's other devices are advertised.
@@ -19,132 +18,259 @@ struct Directory: DeviceDirectory {
     /// The maximum number of rows per registrant.
     static let rowLimit = 100
 
-    private let cryptography: any ClientCryptography
-    var book: RegistrantBook
+    let cryptography: any ClientCryptography
+    private(set) var registrants: [PublicKey: RegistrantRecord] = [:]
+    private var changed: Set<PublicKey> = []
+    private var lookUps: [PublicKey: LookUp] = [:]
+    /// When the last query about each registrant began in this run.
+    private var queries: [PublicKey: Timestamp] = [:]
+
+    /// The look-up of a registrant's latest advertisement in the network's store. Each run makes one.
+    private enum LookUp {
+        case underWay
+        case succeeded
+        /// No node has a store: earlier advertisements stay unknown.
+        case impossible
+        /// The store did not answer.
+        case failed
+    }
 
     init(cryptography: any ClientCryptography, restoring records: [RegistrantRecord] = []) {
         self.cryptography = cryptography
-        book = RegistrantBook(restoring: records)
+        for record in records { registrants[record.registrant] = record }
     }
 
-    // MARK: Learning
-
-    /// Adds rows signed by the registrant itself. Reading stops at a row without server key, of another key, or with an invalid grant; the rows
-    /// before it are used.
-    ///
-    /// A device's latest advertisement is authoritative for the device itself: rows that it is without are withdrawn. Its rows about the registrant's
-    /// other devices may be outdated.
-    ///
-    /// - Parameters:
-    ///   - installationID: The device that published the advertisement; nil when unknown.
-    ///   - sentAt: The publication time, in the client's time.
-    /// - Returns: Whether devices or their servers changed, and whether all rows were used.
-    @discardableResult
-    mutating func learn(
-        advertised rows: [PushNotificationQueryInfo], by owner: PublicKey, from installationID: InstallationID?, sentAt: Timestamp
-    ) -> (isNews: Bool, isWhole: Bool) {
-        let isOwn = owner == cryptography.publicKey
-        var taken: [RegistrantRecord.Row] = []
-        let ownerHash = KeyHash(of: owner).bytes
-        let installationID = installationID.flatMap { $0.isUsable ? $0 : nil }
-        for info in rows.prefix(Self.rowLimit) {
-            guard info.publicKey == ownerHash, let server = try? PublicKey(parsing: info.serverPublicKey),
-                let row = row(info, of: owner, at: server, learnedAt: sentAt)
-            else { break }
-            taken.append(row)
-        }
-        let isWhole = taken.count == min(rows.count, Self.rowLimit)
-        if isOwn, let installationID { taken.removeAll { $0.installationID != installationID } }
-        let before = places(of: owner)
-        book.update(owner) { record in
-            for row in taken {
-                let isAuthoritative = record.advertised(row.installationID).map { row.installationID == installationID && $0 <= sentAt }
-                Self.merge(row, into: &record, isAuthoritative: isAuthoritative ?? true)
-            }
-            guard let installationID else { return }
-            record.noteActivity(of: installationID, at: sentAt, limit: Self.rowLimit)
-            guard isWhole, record.advertised(installationID).map({ $0 <= sentAt }) ?? true else { return }
-            record.noteAdvertisement(of: installationID, at: sentAt, limit: Self.rowLimit)
-            for index in record.rows.indices where record.rows[index].installationID == installationID {
-                let old = record.rows[index]
-                guard old.learnedAt <= sentAt, !taken.contains(where: { $0.place == old.place }) else { continue }
-                record.rows[index].withdraw(.advertisement, at: sentAt)
-            }
-        }
-        return (places(of: owner) != before, isWhole)
+    mutating func update(_ registrant: PublicKey, _ body: (inout RegistrantRecord) -> Void) {
+        let before = registrants[registrant]
+        var record = before ?? RegistrantRecord(registrant)
+        body(&record)
+        guard record != before else { return }
+        registrants[registrant] = record
+        changed.insert(registrant)
     }
 
-    /// Adds the rows of a server's answer. Rows of another key, of another server, or with an invalid grant are left out.
-    ///
-    /// - Parameter server: The signer of the answer.
-    /// - Returns: Whether devices or their servers changed.
-    @discardableResult
-    mutating func learn(answered rows: [PushNotificationQueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp)
-        -> Bool
-    {
-        let hash = KeyHash(of: registrant).bytes
-        let taken = rows.prefix(Self.rowLimit).compactMap { info -> RegistrantRecord.Row? in
-            guard info.publicKey == hash, info.serverPublicKey.isEmpty || info.serverPublicKey == server.compressed else { return nil }
-            return row(info, of: registrant, at: server, learnedAt: now)
-        }
-        let before = places(of: registrant)
-        if !taken.isEmpty {
-            book.update(registrant) { record in
-                for row in taken { Self.merge(row, into: &record, isAuthoritative: true) }
+    mutating func takeChanges() -> Set<PublicKey> {
+        defer { changed = [] }
+        return changed
+    }
+
+    // MARK: Watching
+
+    /// - Returns: Whether the registrant was not watched before.
+    mutating func watch(_ registrant: PublicKey) -> Bool {
+        let isNew = registrants[registrant]?.isWatched != true
+        update(registrant) { $0.isWatched = true }
+        return isNew
+    }
+
+    /// Removes all state about a registrant.
+    mutating func forget(_ registrant: PublicKey) {
+        lookUps[registrant] = nil
+        queries[registrant] = nil
+        if registrants.removeValue(forKey: registrant) != nil { changed.insert(registrant) }
+    }
+
+    // MARK: Looking up advertisements
+
+    /// Registrants for which the look-up of the latest advertisement ended in this run, with or without a result.
+    var lookUpsEnded: Set<PublicKey> { Set(lookUps.filter { $0.value == .succeeded || $0.value == .impossible }.keys) }
+
+    /// Whether the latest advertisement is being looked up: known rows may be outdated.
+    func isLookingUp(_ registrant: PublicKey) -> Bool { lookUps[registrant] == .underWay }
+
+    /// Begins a run with look-ups of these registrants: they may have advertised since the last one.
+    mutating func beginRun(lookingUp registrants: [PublicKey], at now: Timestamp) {
+        lookUps = Dictionary(uniqueKeysWithValues: registrants.map { ($0, .underWay) })
+        queries = [:]
+        for registrant in registrants where self.registrants[registrant] != nil {
+            update(registrant) { record in
+                let latest = (record.rows.map(\.learnedAt) + (record.advertisedAt.map { [$0.time] } ?? [])).max() ?? now
+                // Not of a clock that was ahead.
+                let newest = min(latest, now)
+                let advertisedAt = record.advertisedAt?.time
+                record.rows.removeAll { row in
+                    if let withdrawal = row.withdrawal { return now.since(withdrawal.time) >= Self.withdrawnLife }
+                    return newest.since(max(row.learnedAt, advertisedAt ?? row.learnedAt)) >= Self.unconfirmedLife
+                }
             }
         }
-        noteAnswered(Set(rows.map(\.installationID)), of: registrant, by: server, at: now)
-        return places(of: registrant) != before
     }
 
-    /// A row with neither a token nor a list is of a device for contacts only that has no contacts.
-    private func row(
-        _ info: PushNotificationQueryInfo, of registrant: PublicKey, at server: PublicKey, learnedAt: Timestamp
-    ) -> RegistrantRecord.Row? {
-        guard info.installationID.isUsable else { return nil }
-        let isOwn = registrant == cryptography.publicKey
-        let token = info.accessToken.isEmpty ? cryptography.accessToken(in: info.allowedKeyList, of: registrant) : info.accessToken
-        if let token {
-            guard cryptography.isValidGrant(info.grant, by: registrant, for: server, accessToken: token) else { return nil }
-        }
-        return RegistrantRecord.Row(
-            server: server, installationID: info.installationID, version: info.version, accessToken: token, grant: info.grant,
-            allowedKeyList: isOwn ? info.allowedKeyList.map(StoredData.init) : [], learnedAt: learnedAt)
-    }
-
-    /// - Parameter isAuthoritative: false for a row in an advertisement of another device, or in an outdated one: it confirms what is known, but does
-    ///   not bring back a registration that the device or its server took back.
-    private static func merge(_ row: RegistrantRecord.Row, into record: inout RegistrantRecord, isAuthoritative: Bool) {
-        if let index = record.rows.firstIndex(where: { $0.place == row.place }) {
-            let old = record.rows[index]
-            let isValid = old.withdrawal.map { isAuthoritative && row.learnedAt >= $0.time } ?? true
-            guard row.version > old.version || (row.version == old.version && row.learnedAt >= old.learnedAt && isValid) else { return }
-            record.rows[index] = row
-            return
-        }
-        var row = row
-        if !isAuthoritative { row.withdraw(.advertisement, at: row.learnedAt) }
-        if record.rows.count < rowLimit {
-            record.rows.append(row)
-        } else if row.accessToken != nil, let unproven = record.rows.lastIndex(where: { $0.accessToken == nil }) {
-            // Without its token a row's grant can't be checked: a server may have invented it.
-            record.rows[unproven] = row
+    /// - Returns: Whether a look-up is to begin: not after a successful one, and not while one is under way.
+    mutating func beginLookUp(of registrant: PublicKey) -> Bool {
+        switch lookUps[registrant] {
+        case .underWay, .succeeded: return false
+        case .impossible, .failed, nil:
+            lookUps[registrant] = .underWay
+            return true
         }
     }
 
-    /// Rows of the account's other devices, to advertise along with this device's.
-    func pairedRows(besides installationID: InstallationID, at now: Timestamp) -> [PushNotificationQueryInfo] {
-        let owner = cryptography.publicKey
-        let hash = KeyHash(of: owner).bytes
-        return validRows(of: owner).compactMap { row in
-            guard row.installationID != installationID, now.since(row.learnedAt) < Self.pairedLife else { return nil }
-            let isFiltered = !row.allowedKeyList.isEmpty
-            // Of use to nobody, and earlier releases read no further.
-            guard isFiltered || row.accessToken != nil else { return nil }
-            return PushNotificationQueryInfo(
-                accessToken: isFiltered ? AccessToken("") : row.accessToken ?? AccessToken(""), installationID: row.installationID,
-                publicKey: hash, allowedKeyList: row.allowedKeyList.map(\.bytes), grant: row.grant, version: row.version,
-                serverPublicKey: row.server.compressed)
+    mutating func endLookUps(of registrants: [PublicKey], _ result: LookUpResult) {
+        for registrant in registrants where isLookingUp(registrant) {
+            lookUps[registrant] =
+                switch result {
+                case .found: .succeeded
+                case .noStore: .impossible
+                case .noAnswer: .failed
+                }
         }
     }
+
+    /// Records that a message came from this device. Senders of whom nothing is known are not recorded: they may be anyone.
+    mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at time: Timestamp) {
+        guard registrants[registrant] != nil, installationID.isUsable else { return }
+        update(registrant) { $0.noteActivity(of: installationID, at: time, limit: Self.rowLimit) }
+    }
+
+    /// Withdraws a device whose token a server refused, until a query confirms it. A token learned since then stays. The server may still be queried
+    /// about the registrant.
+    mutating func refused(_ refusal: NotificationMachine.Refusal, at now: Timestamp) {
+        let device = refusal.device
+        update(device.registrant) {
+            $0.refused(
+                device.installationID, at: refusal.server, token: refusal.token, refusal.isAbsent ? .absence : .refusal, at: now)
+        }
+    }
+
+    /// Records that a server's answer has only these of the registrant's devices. Recently learned rows stay: the registration may have been on its
+    /// way.
+    mutating func noteAnswered(_ installations: Set<InstallationID>, of registrant: PublicKey, by server: PublicKey, at now: Timestamp) {
+        guard registrants[registrant] != nil else { return }
+        update(registrant) { record in
+            for index in record.rows.indices where record.rows[index].server == server && !record.rows[index].isFresh(at: now) {
+                if !installations.contains(record.rows[index].installationID) { record.rows[index].withdraw(.absence, at: now) }
+            }
+        }
+    }
+
+    /// Records that a query about the registrant begins.
+    mutating func noteQuery(about registrant: PublicKey, at now: Timestamp) {
+        queries[registrant] = now
+    }
+
+    // MARK: Finding
+
+    /// Registrants whose contact code topics the client subscribes to.
+    var watched: [PublicKey] { registrants.values.filter(\.isWatched).map(\.registrant) }
+
+    func rows(of registrant: PublicKey) -> [RegistrantRecord.Row] {
+        registrants[registrant]?.rows ?? []
+    }
+
+    /// Rows that were not withdrawn.
+    func validRows(of registrant: PublicKey) -> [RegistrantRecord.Row] {
+        rows(of: registrant).filter { $0.withdrawal == nil }
+    }
+
+    /// The known devices, with their servers.
+    func places(of registrant: PublicKey) -> Set<RegistrantRecord.Row.Place> {
+        Set(validRows(of: registrant).map(\.place))
+    }
+
+    /// The registrant's known devices.
+    ///
+    /// - Parameter own: This client's device, which is left out.
+    func devices(of registrant: PublicKey, besides own: InstallationID? = nil, at now: Timestamp) -> KnownInstallations {
+        let rows = Dictionary(grouping: rows(of: registrant), by: \.installationID)
+        var known = KnownInstallations()
+        known.usable = activeInstallations(of: registrant, limit: rows.count, at: now).filter { $0 != own }
+        for (id, rows) in rows where id != own && !known.usable.contains(id) {
+            if rows.contains(where: { $0.isFresh(at: now) }) {
+                known.forOthers.append(id)
+            } else if rows.contains(where: { $0.withdrawal?.reason != .absence }) {
+                known.unconfirmed.append(id)
+            }
+        }
+        known.forOthers.sort { $0.bytes.lexicographicallyPrecedes($1.bytes) }
+        return known
+    }
+
+    /// Whether answers to a query about the registrant are waited for. When all devices are known from recent advertisements, they are not.
+    func awaitsAnswers(about registrant: PublicKey, _ known: KnownInstallations) -> Bool {
+        known.usable.isEmpty || !known.unconfirmed.isEmpty || registrants[registrant]?.advertisements?.isEmpty ?? true
+    }
+
+    /// Whether every server that is known to have had one of the registrant's devices answered that it does not know it.
+    func isGone(_ registrant: PublicKey, besides own: InstallationID? = nil) -> Bool {
+        rows(of: registrant).allSatisfy { $0.installationID == own || $0.withdrawal?.reason == .absence }
+    }
+
+    /// Whether all rows were withdrawn by newer advertisements, or by servers that do not have the devices; true without rows.
+    func isWithdrawn(_ registrant: PublicKey, besides own: InstallationID? = nil) -> Bool {
+        rows(of: registrant).allSatisfy { row in
+            row.installationID == own || row.withdrawal?.reason == .advertisement || row.withdrawal?.reason == .absence
+        }
+    }
+
+    /// Whether servers are to be queried about the registrant: no device can be notified, or another one may be registered too.
+    func needsQuery(about registrant: PublicKey, _ known: KnownInstallations, at now: Timestamp) -> Bool {
+        if known.usable.isEmpty { return true }
+        if known.unconfirmed.isEmpty { return false }
+        guard let last = queries[registrant], now.since(last) < Self.queryPeriod else { return true }
+        // Anyone can publish an old advertisement again, which withdraws the device that it is from.
+        return rows(of: registrant).contains { row in
+            known.unconfirmed.contains(row.installationID) && row.withdrawal.map { $0.time > last } ?? false
+        }
+    }
+
+    /// Rows of a device whose token can be used without a query.
+    func usableRows(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> [RegistrantRecord.Row] {
+        rows(of: registrant).filter { $0.installationID == installationID && $0.accessToken != nil && $0.isFresh(at: now) }
+    }
+
+    /// Whether the device is known to allow only other clients to notify it.
+    func isForOthers(_ installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> Bool {
+        let fresh = rows(of: registrant).filter { $0.installationID == installationID && $0.isFresh(at: now) }
+        return !fresh.isEmpty && fresh.allSatisfy { $0.accessToken == nil }
+    }
+
+    /// Whether every server that is known to have had the device answered that it does not know it.
+    func isGone(_ installationID: InstallationID, of registrant: PublicKey) -> Bool {
+        let rows = rows(of: registrant).filter { $0.installationID == installationID }
+        return !rows.isEmpty && rows.allSatisfy { $0.withdrawal?.reason == .absence }
+    }
+
+    /// Devices with usable tokens, most recently active first, at most `limit`.
+    func activeInstallations(of registrant: PublicKey, limit: Int, at now: Timestamp) -> [InstallationID] {
+        let rows = rows(of: registrant).filter { $0.accessToken != nil && $0.isFresh(at: now) }
+        var times: [InstallationID: Timestamp] = [:]
+        for row in rows { times[row.installationID] = max(times[row.installationID] ?? row.learnedAt, row.learnedAt) }
+        let activities = registrants[registrant]?.activities ?? []
+        for activity in activities where times[activity.installationID] != nil { times[activity.installationID] = activity.time }
+        let sorted = times.sorted { left, right in
+            left.value != right.value ? left.value > right.value : left.key.bytes.lexicographicallyPrecedes(right.key.bytes)
+        }
+        return sorted.prefix(limit).map(\.key)
+    }
+
+    /// Servers known to be used by the registrant.
+    func servers(of registrant: PublicKey) -> Set<PublicKey> {
+        Set(rows(of: registrant).map(\.server))
+    }
+}
+
+/// The result of a look-up of advertisements.
+enum LookUpResult: Sendable {
+    /// The store was read, whether or not it has advertisements.
+    case found
+    /// No node has a store.
+    case noStore
+    /// The store did not answer. The look-up is repeated when it is needed again.
+    case noAnswer
+}
+
+/// A registrant's devices, by the use that can be made of them.
+struct KnownInstallations: Sendable {
+    /// Devices with a recent token, most recently active first.
+    var usable: [InstallationID] = []
+    /// Devices whose owner recently gave the token to other clients only.
+    var forOthers: [InstallationID] = []
+    /// Devices that were advertised long ago, or not in the latest advertisement, or refused by their token. They may be registered.
+    var unconfirmed: [InstallationID] = []
+}
+
+extension InstallationID {
+    /// Whether a server could accept the id, so that it is worth storing.
+    var isUsable: Bool { (1...Self.maximumByteCount).contains(bytes.count) }
 }

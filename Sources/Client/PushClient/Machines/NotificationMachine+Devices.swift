@@ -10,7 +10,7 @@ extension NotificationMachine {
     /// advertisement, and the query of servers unless the advertisement makes it needless. After ``sourceLimit``, the devices known by then are
     /// notified.
     mutating func search(
-        _ record: inout MessageRecord, _ index: Int, _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool,
+        _ record: inout MessageRecord, _ index: Int, _ directory: Directory, askable: (PublicKey) -> Bool,
         own: (PublicKey, InstallationID), at now: Timestamp, jitter: inout Jitter
     ) {
         guard var search = record.recipients[index].search else { return }
@@ -82,7 +82,7 @@ extension NotificationMachine {
     /// - Parameters:
     ///   - directory: The directory, including the servers' answers.
     ///   - begun: When the query began; rows learned earlier do not count.
-    func knowsAll(of registrant: PublicKey, _ directory: some DeviceDirectory, since begun: Timestamp) -> Bool {
+    func knowsAll(of registrant: PublicKey, _ directory: Directory, since begun: Timestamp) -> Bool {
         var isAwaited = false
         for id in active {
             guard let record = messages[id] else { continue }
@@ -105,7 +105,7 @@ extension NotificationMachine {
 
     /// Returns the server to ask, or changes the device's state to the event that it waits for and returns nil.
     mutating func nextServer(
-        for device: inout MessageRecord.Device, _ directory: some DeviceDirectory, assigned: [PublicKey: [Int]],
+        for device: inout MessageRecord.Device, _ directory: Directory, assigned: [PublicKey: [Int]],
         askable: (PublicKey) -> Bool,
         at now: Timestamp, jitter: inout Jitter
     ) -> PublicKey? {
@@ -157,7 +157,7 @@ extension NotificationMachine {
     }
 
     mutating func request(
-        _ record: inout MessageRecord, _ indices: ArraySlice<Int>, by server: PublicKey, _ directory: some DeviceDirectory,
+        _ record: inout MessageRecord, _ indices: ArraySlice<Int>, by server: PublicKey, _ directory: Directory,
         at now: Timestamp
     ) {
         var tokens: [DeviceID: AccessToken] = [:]

@@ -199,7 +199,7 @@ struct NotificationMachine: Sendable {
     }
 
     mutating func wake(
-        _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,
+        _ directory: Directory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,
         jitter: inout Jitter
     ) {
         for id in active.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
@@ -215,7 +215,7 @@ struct NotificationMachine: Sendable {
     ///   - askable: Whether any server can be queried about the registrant.
     ///   - jitter: Random numbers from 0 to 1.
     private mutating func advance(
-        _ id: [UInt8], _ directory: some DeviceDirectory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,
+        _ id: [UInt8], _ directory: Directory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,
         jitter: inout Jitter
     ) {
         guard var record = messages[id] else { return }

@@ -7,140 +7,85 @@ import WakuCrypto
 ///
 /// It combines four parts: registrations, advertising, the directory with its queries, and notifications. The versions of the protocol differ in
 /// registrations, in how the directory learns about devices, and in their messages.
-protocol PushClientMachine: Sendable {
-    associatedtype Version: ClientVersion
-    associatedtype Registrations: RegistrationStates where Registrations.Server == Version.Server
-    associatedtype Devices: DeviceDirectory
+struct PushClientMachine<Version: ClientVersion>: Sendable {
     typealias Record = MachineRecord<Version>
     typealias Action = MachineAction<Version>
     typealias Output = MachineOutput<Version>
 
-    var publicKey: PublicKey { get }
-    var own: Version.Own { get set }
-    var isOwnChanged: Bool { get set }
-    var registrations: Registrations { get set }
-    var directory: Devices { get set }
-    var queries: QueryTable { get set }
-    var notifications: NotificationMachine { get set }
-    var advertising: AdvertisingMachine { get set }
+    var registrations: Version.Registrations
+    var directory: Directory
+    private(set) var queries = QueryTable()
+    var notifications: NotificationMachine
+    private(set) var advertising: AdvertisingMachine
     /// Registrants whose latest advertisement was rejected, wholly or in part.
-    var advertisementFlaws: [PublicKey: AdvertisementFlaw] { get set }
-    var isStarted: Bool { get }
-    var jitter: Jitter { get set }
-    var actions: [Action] { get set }
+    private(set) var advertisementFlaws: [PublicKey: AdvertisementFlaw] = [:]
+    /// Servers to query about others besides those that this client is registered with. Set by the application at each start.
+    var contactServers: [PushServer] = []
+    private var isStarted = false
+    private var jitter: Jitter
+    private var actions: [Action] = []
 
-    /// Called at the beginning of each run to resume unfinished work. In a second run of the same process, requests of the first run are no longer
-    /// pending.
-    mutating func start(at now: Timestamp) -> Output
-    mutating func wake(at now: Timestamp) -> Output
-    /// Whether servers are known that can be queried about any registrant.
-    var listsServers: Bool { get }
-    /// Whether the next advertisement is not empty.
-    var hasSomethingToAdvertise: Bool { get }
-    func advertisement(at now: Timestamp) -> Version.Advertisement
-    /// Enables receiving with the last registered profile, or disables it, which ends the device's registrations.
-    mutating func setReceiving(_ isReceiving: Bool, at now: Timestamp) -> Output
-    mutating func query(_ registrant: PublicKey, at now: Timestamp)
-    /// Called when a query ended without an answer about this client's own registration.
-    mutating func ended(_ query: QueryTable.Query, at now: Timestamp)
-    /// Turns the actions of ``registrations`` into ``actions``.
-    mutating func collectRegistrations(at now: Timestamp)
-}
-
-/// The values in which the versions of the protocol differ.
-protocol ClientVersion: Sendable {
-    /// A registration to publish.
-    associatedtype Registration: Hashable, Sendable
-    /// The way of a query to the servers.
-    associatedtype QueryRoute: Hashable, Sendable
-    associatedtype Advertisement: Hashable, Sendable
-    associatedtype Own: OwnState
-    associatedtype Server: RegistrationState
-
-    /// Begins the names of the records in the store.
-    static var recordPrefix: String { get }
-}
-
-/// The client's own settings.
-protocol OwnState: Codable, Hashable, Sendable {
-    var installationID: InstallationID { get }
-    var isReceiving: Bool { get }
-    var isSending: Bool { get set }
-    /// The servers of the last `register`.
-    var serverKeys: [PublicKey] { get }
-    /// The latest time of the next advertisement.
-    var advertisesAt: Timestamp? { get set }
-    /// The client's time when this was written. It never goes back, even if the system clock does.
-    var time: Timestamp { get set }
-    /// ``SteadyClock/lead`` in nanoseconds; nil stands for 0.
-    var lead: Int64? { get set }
-}
-
-extension OwnState {
-    var steadyLead: Duration { .nanoseconds(lead ?? 0) }
-}
-
-/// The registration with each server.
-protocol RegistrationStates: Sendable {
-    associatedtype Server: RegistrationState
-    associatedtype Action
-
-    var servers: [PublicKey: Server] { get set }
-    /// The actions since the last ``takeActions()``.
-    var actions: [Action] { get set }
-    /// The servers whose registration changed since the last ``takeChanges()``.
-    var changed: Set<PublicKey> { get set }
-}
-
-extension RegistrationStates {
-    var nextWakeUp: Timestamp? { servers.values.compactMap(\.nextWakeUp).min() }
-
-    mutating func takeActions() -> [Action] {
-        defer { actions = [] }
-        return actions
+    init(
+        _ restored: RecordsByKind<Version>, _ registrations: Version.Registrations, _ cryptography: any ClientCryptography,
+        _ jitter: Jitter, at now: Timestamp
+    ) {
+        self.registrations = registrations
+        self.jitter = jitter
+        directory = Directory(cryptography: cryptography, restoring: restored.registrants)
+        notifications = NotificationMachine(restoring: restored.messages, queriesOnceAfterRefusal: Version.queriesOnceAfterRefusal)
+        advertising = AdvertisingMachine(isActive: false, at: now)
     }
 
-    mutating func takeChanges() -> Set<PublicKey> {
-        defer { changed = [] }
-        return changed
+    var publicKey: PublicKey { directory.cryptography.publicKey }
+
+    /// The client's own settings.
+    var own: Version.Own {
+        get { registrations.own }
+        set { registrations.own = newValue }
     }
 
-    /// Whether the registration with a server that is not wanted any more is kept: until one of the wanted servers has one, since a wrong key among
-    /// the new servers must not leave the device without any.
-    func isKept(_ server: PublicKey) -> Bool {
-        guard let record = servers[server], !record.isWanted, record.isRegistered, !record.isPending else { return false }
-        let wanted = servers.values.filter(\.isWanted)
-        return !wanted.isEmpty && !wanted.contains(where: \.replacesOthers)
+    var isOwnChanged: Bool {
+        get { registrations.isOwnChanged }
+        set { registrations.isOwnChanged = newValue }
     }
-
-    mutating func update(_ server: PublicKey, _ body: (inout Server) -> Void) {
-        guard var record = servers[server] else { return }
-        body(&record)
-        servers[server] = record
-        changed.insert(server)
-    }
-}
-
-protocol RegistrationState: Codable, Hashable, Sendable {
-    var server: PublicKey { get }
-    var status: RegistrationStatus { get }
-    /// Whether it is one of the servers to be registered with.
-    var isWanted: Bool { get }
-    /// Whether the server accepted a registration of this device, which was not ended since.
-    var isRegistered: Bool { get }
-    /// Whether servers that are not wanted any more may be left, since this one has a registration.
-    var replacesOthers: Bool { get }
-    /// Whether the server has not given a final answer.
-    var isPending: Bool { get }
-    /// The end of the pause after a failure; nil when none is under way.
-    var pausedUntil: Timestamp? { get }
-    /// The earliest deadline; nil when none is pending.
-    var nextWakeUp: Timestamp? { get }
 }
 
 // MARK: - Time
 
 extension PushClientMachine {
+    /// Called at the beginning of each run: resumes unfinished work, advertises the client's devices, and looks up advertisements published
+    /// meanwhile. In a second run of the same process, requests of the first run are no longer pending.
+    mutating func start(at now: Timestamp) -> Output {
+        if isStarted {
+            for query in queries.endAll() where query.ownCheckAt == nil {
+                self.query(query.registrant, also: Array(query.servers), at: now)
+            }
+            notifications.resume()
+        }
+        isStarted = true
+        notifications.forgetOldOutcomes(at: now)
+        registrations.resume(at: now, jitter: &jitter)
+        advertising = AdvertisingMachine(isActive: registrations.advertisesAtStart, at: now)
+        var watched = directory.watched
+        if Version.watchesOwnDevices, own.isReceiving, !watched.contains(publicKey) { watched.append(publicKey) }
+        watched.sort { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
+        directory.beginRun(lookingUp: watched, at: now)
+        if !watched.isEmpty {
+            actions.append(.watch(watched))
+            actions.append(.lookUp(watched))
+        }
+        return wake(at: now)
+    }
+
+    mutating func wake(at now: Timestamp) -> Output {
+        registrations.wake(at: now, jitter: &jitter)
+        for query in queries.expire(at: now) {
+            if query.ownCheckAt == nil { notifications.queryEnded(about: query.registrant, wasAnswered: false) }
+            ended(query, at: now)
+        }
+        return settle(at: now)
+    }
+
     /// Stores the lead of this process's clock with the first changes.
     mutating func follow(_ clock: SteadyClock) {
         guard clock.lead != own.steadyLead else { return }
@@ -165,7 +110,7 @@ extension PushClientMachine {
     mutating func settle(at now: Timestamp) -> Output {
         // The output of one machine may unblock another: a query that can't be sent ends at once.
         repeat { wakeNotifications(at: now) } while collect(at: now)
-        if isStarted, advertising.wake(at: now) { actions.append(.advertise(advertisement(at: now))) }
+        if isStarted, advertising.wake(at: now) { actions.append(.advertise(Version.advertisement(of: self, at: now))) }
         var output = Output(actions: actions)
         actions = []
         for key in registrations.takeChanges() { output.changes[.server(key)] = .some(registrations.servers[key].map(Record.server)) }
@@ -185,16 +130,22 @@ extension PushClientMachine {
         notifications.queried = queries.registrants
         notifications.unanswered = queries.unanswered(at: now)
         notifications.serverless = listsServers ? [] : directory.lookUpsEnded.filter { directory.servers(of: $0).isEmpty }
-        let this = (publicKey, own.installationID)
-        var jitter = jitter
         notifications.wake(
-            directory, askable: { listsServers || !directory.servers(of: $0).isEmpty }, own: this, at: now, jitter: &jitter)
-        self.jitter = jitter
+            directory, askable: { listsServers || !directory.servers(of: $0).isEmpty }, own: (publicKey, own.installationID), at: now,
+            jitter: &jitter)
     }
 
     /// - Returns: Whether a change may let the machines continue.
     private mutating func collect(at now: Timestamp) -> Bool {
-        collectRegistrations(at: now)
+        for action in registrations.takeActions() {
+            switch action {
+            // Before the start nothing is sent: the start sends every unpublished registration.
+            case .send(let server, let registration): if isStarted { actions.append(.register(server: server, registration)) }
+            case .checkOwn(let server): query(publicKey, ownCheckAt: server, at: now)
+            case .rowsChanged: advertising.rowsChanged(at: now)
+            case .report(let event): actions.append(.report(event))
+            }
+        }
         var goesOn = false
         for action in notifications.takeActions() {
             switch action {
@@ -212,6 +163,13 @@ extension PushClientMachine {
 // MARK: - Requests of the application
 
 extension PushClientMachine {
+    /// Enables receiving with the last registered profile, or disables it, which ends the device's registrations.
+    mutating func setReceiving(_ isReceiving: Bool, at now: Timestamp) -> Output {
+        guard own.isReceiving != isReceiving else { return Output() }
+        registrations.setReceiving(isReceiving)
+        return settle(at: now)
+    }
+
     /// Enables or disables sending. When disabled, nothing more is sent for any message.
     mutating func setSending(_ isSending: Bool, at now: Timestamp) -> Output {
         guard own.isSending != isSending else { return Output() }
@@ -221,9 +179,39 @@ extension PushClientMachine {
         return settle(at: now)
     }
 
+    /// Follows the advertisements of the account's other devices.
+    mutating func watchOwnDevices() { actions.append(.watch([publicKey])) }
+
     /// Subscribes to a registrant's advertisements.
     mutating func discover(_ registrant: PublicKey, at now: Timestamp) -> Output {
         watch(registrant)
+        return settle(at: now)
+    }
+
+    /// Queries the servers about a registrant, if that is needed.
+    ///
+    /// - Parameter others: Servers to query in any case, besides the known ones.
+    mutating func refresh(_ registrant: PublicKey, also others: [PublicKey] = [], at now: Timestamp) -> Output {
+        if !others.isEmpty || isAskable(registrant) && needsQuery(about: registrant, at: now) {
+            query(registrant, also: others, at: now)
+        }
+        return settle(at: now)
+    }
+
+    private mutating func query(
+        _ registrant: PublicKey, also others: [PublicKey] = [], ownCheckAt server: PublicKey? = nil, at now: Timestamp
+    ) {
+        let servers = server.map { [$0] } ?? Version.servers(about: registrant, also: others, self)
+        guard let ticket = queries.begin(registrant, servers: servers, ownCheckAt: server, at: now) else { return }
+        if server == nil { directory.noteQuery(about: registrant, at: now) }
+        actions.append(.query(ticket, registrant: registrant, Version.route(to: servers, self)))
+    }
+
+    /// Whether servers are known that can be queried about any registrant.
+    private var listsServers: Bool { !own.serverKeys.isEmpty || !contactServers.isEmpty }
+
+    mutating func setContactServers(_ servers: [PushServer], at now: Timestamp) -> Output {
+        contactServers = servers
         return settle(at: now)
     }
 
@@ -236,7 +224,7 @@ extension PushClientMachine {
     }
 
     /// Whether any server can be queried about the registrant.
-    func isAskable(_ registrant: PublicKey) -> Bool {
+    private func isAskable(_ registrant: PublicKey) -> Bool {
         listsServers || !directory.servers(of: registrant).isEmpty
     }
 
@@ -254,6 +242,11 @@ extension PushClientMachine {
     /// Whether a query is under way that may find other devices of the registrant.
     func isQueryPending(about registrant: PublicKey, at now: Timestamp) -> Bool {
         queries.isUnderWay(about: registrant) && directory.awaitsAnswers(about: registrant, knownDevices(of: registrant, at: now))
+    }
+
+    /// Whether servers are to be queried about a registrant: no token is usable, or another device may be registered.
+    private func needsQuery(about registrant: PublicKey, at now: Timestamp) -> Bool {
+        directory.needsQuery(about: registrant, knownDevices(of: registrant, at: now), at: now)
     }
 
     private func knownDevices(of registrant: PublicKey, at now: Timestamp) -> KnownInstallations {
@@ -300,7 +293,20 @@ extension PushClientMachine {
 // MARK: - Results of publications, and incoming messages
 
 extension PushClientMachine {
-    mutating func ended(_ query: QueryTable.Query, at now: Timestamp) {}
+    mutating func registrationPublished(_ requestID: [UInt8], to server: PublicKey, isPublished: Bool, at now: Timestamp) -> Output {
+        if isPublished {
+            registrations.published(requestID, to: server, at: now)
+        } else {
+            registrations.notPublished(requestID, to: server, at: now, jitter: jitter.next())
+        }
+        return settle(at: now)
+    }
+
+    /// Handles an answer to a registration signed by `server`.
+    mutating func registrationAnswered(by server: PublicKey, _ response: Version.RegistrationResponse, at now: Timestamp) -> Output {
+        registrations.answered(by: server, response, at: now, jitter: &jitter)
+        return settle(at: now)
+    }
 
     mutating func queryPublished(_ ticket: QueryTable.Ticket, isPublished: Bool, at now: Timestamp) -> Output {
         if isPublished { queries.published(ticket, at: now) } else if let query = queries.end(ticket) { ended(query, at: now) }
@@ -311,9 +317,7 @@ extension PushClientMachine {
         if isPublished {
             notifications.published(ticket, at: now)
         } else {
-            var jitter = jitter
             notifications.notPublished(ticket, at: now, jitter: &jitter)
-            self.jitter = jitter
         }
         return settle(at: now)
     }
@@ -323,7 +327,7 @@ extension PushClientMachine {
         if isPublished {
             // Not repeated once this device is unregistered: the account's other devices advertise themselves, and this client's knowledge of
             // them becomes outdated.
-            advertising.published(goesOn: own.isReceiving && hasSomethingToAdvertise, at: now, jitter: random)
+            advertising.published(goesOn: own.isReceiving && registrations.hasSomethingToAdvertise, at: now, jitter: random)
             own.advertisesAt = advertising.nextWakeUp
             isOwnChanged = true
             actions.append(.report(.advertised(rowCount: rowCount)))
@@ -361,7 +365,7 @@ extension PushClientMachine {
         actions.append(.report(.advertisementRejected(registrant, flaw)))
     }
 
-    mutating func discovered(_ registrant: PublicKey) {
+    private mutating func discovered(_ registrant: PublicKey) {
         let count = Set(directory.validRows(of: registrant).map(\.installationID)).count
         actions.append(.report(.discovered(registrant, deviceCount: count)))
     }
@@ -375,13 +379,27 @@ extension PushClientMachine {
         return settle(at: now)
     }
 
-    /// Whether servers are to be queried about a registrant: no token is usable, or another device may be registered.
-    func needsQuery(about registrant: PublicKey, at now: Timestamp) -> Bool {
-        directory.needsQuery(about: registrant, knownDevices(of: registrant, at: now), at: now)
+    /// Records a server's answer to a query.
+    ///
+    /// - Parameters:
+    ///   - ownRow: The server's row for this installation, in an answer about this client's own registration.
+    ///   - learn: Adds the rows of any other answer to the directory. Returns whether devices or their servers changed.
+    mutating func queryAnswered(
+        _ ticket: QueryTable.Ticket, by server: PublicKey, ownRow: (version: UInt64, grant: [UInt8])? = nil, at now: Timestamp,
+        learn: (inout Directory, _ registrant: PublicKey) -> Bool
+    ) -> Output {
+        guard let query = queries.answered(ticket, by: server) else { return Output() }
+        if query.ownCheckAt == nil {
+            if learn(&directory, query.registrant) { discovered(query.registrant) }
+            endIfAnswered(ticket, query)
+        } else if let query = queries.end(ticket) {
+            ended(query, row: ownRow, at: now)
+        }
+        return settle(at: now)
     }
 
     /// Ends a query about a registrant when every server answered, or everything that messages wait for is known.
-    mutating func endIfAnswered(_ ticket: QueryTable.Ticket, _ query: QueryTable.Query) {
+    private mutating func endIfAnswered(_ ticket: QueryTable.Ticket, _ query: QueryTable.Query) {
         let isComplete = queries.isComplete(ticket)
         guard isComplete || notifications.knowsAll(of: query.registrant, directory, since: query.begun), queries.end(ticket) != nil else {
             return
@@ -389,10 +407,33 @@ extension PushClientMachine {
         if isComplete { notifications.queryEnded(about: query.registrant, wasAnswered: true) }
     }
 
-    /// Ends the queries whose deadline passed.
-    mutating func expireQueries(at now: Timestamp) -> [QueryTable.Query] {
-        let expired = queries.expire(at: now)
-        for query in expired where query.ownCheckAt == nil { notifications.queryEnded(about: query.registrant, wasAnswered: false) }
-        return expired
+    private mutating func ended(_ query: QueryTable.Query, row: (version: UInt64, grant: [UInt8])? = nil, at now: Timestamp) {
+        if let server = query.ownCheckAt { registrations.checked(server, row: row, at: now, jitter: &jitter) }
     }
+}
+
+// MARK: - Output
+
+/// An action for the driver of a machine, to perform after the accompanying changes were stored.
+enum MachineAction<Version: ClientVersion>: Hashable, Sendable {
+    case register(server: PublicKey, Version.Registration)
+    case query(QueryTable.Ticket, registrant: PublicKey, Version.QueryRoute)
+    case request(NotificationMachine.Ticket, server: PublicKey, NotificationRequest)
+    case advertise(Version.Advertisement)
+    /// Subscribe to the contact code topics of these registrants.
+    case watch([PublicKey])
+    /// End the subscription to the contact code topic of this registrant. Performed in order with ``watch(_:)``, so that the later of both counts.
+    case unwatch(PublicKey)
+    /// Look up the latest advertisements of these registrants in the relay's store.
+    case lookUp([PublicKey])
+    case report(PushClientEvent)
+}
+
+/// The result of handling an event: changes to store first, then actions to perform.
+struct MachineOutput<Version: ClientVersion>: Sendable {
+    /// nil removes the record.
+    var changes: [RecordKey: MachineRecord<Version>?] = [:]
+    var actions: [MachineAction<Version>] = []
+
+    var isEmpty: Bool { changes.isEmpty && actions.isEmpty }
 }

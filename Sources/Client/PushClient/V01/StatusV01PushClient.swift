@@ -15,7 +15,7 @@ public import WakuCrypto
 public final class StatusV01PushClient: Sendable {
     let identity: PrivateKey
     let network: ClientNetwork
-    let runner: MachineRunner<V01Machine>
+    let runner: MachineRunner<Version01>
     let routes: AnswerRoutes<Question>
 
     /// A pending query or request.
@@ -32,16 +32,13 @@ public final class StatusV01PushClient: Sendable {
         self.identity = identity
         network = ClientNetwork(relay: relay, pubsubTopic: configuration.pubsubTopic)
         routes = AnswerRoutes(relay)
-        var own: V01OwnRecord?
-        for case .own(let record) in records { own = record }
-        let clock = SteadyClock(kept: own?.time, lead: own?.steadyLead ?? .zero, clock: .now(), uptime: SteadyClock.uptime)
-        var machine = V01Machine(
-            records: records, installationID: InstallationID(bytes: AccessToken.random().bytes), identity: identity,
-            at: clock.time(at: SteadyClock.uptime))
-        machine.follow(clock)
-        machine.notifications.deviceLimit = max(configuration.deviceLimit, NotificationMachine.defaultDeviceLimit)
-        machine.contactServers = configuration.servers.map(\.key)
-        runner = MachineRunner(machine, clock: clock, store: store)
+        runner = MachineRunner(records, in: store) { now in
+            var machine = V01Machine(
+                records: records, installationID: InstallationID(bytes: AccessToken.random().bytes), identity: identity, at: now)
+            machine.notifications.deviceLimit = max(configuration.deviceLimit, NotificationMachine.defaultDeviceLimit)
+            machine.contactServers = configuration.servers
+            return machine
+        }
     }
 
     /// Opens a client that continues from its stored state, even after its process was killed.
@@ -161,9 +158,7 @@ public final class StatusV01PushClient: Sendable {
     public func discover(
         _ registrant: PublicKey, askingAlso servers: [PublicKey] = [], timeout: Duration = .seconds(10)
     ) async throws(PushClientError) -> [KnownDevice] {
-        try await discover(registrant, asksOthers: !servers.isEmpty, timeout: timeout) { machine, isFirst, now in
-            machine.refresh(registrant, also: isFirst ? servers : [], at: now)
-        }
+        try await findDevices(of: registrant, askingAlso: servers, timeout: timeout)
     }
 
     /// The known devices of a registrant.

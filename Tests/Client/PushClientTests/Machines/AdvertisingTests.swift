@@ -28,10 +28,10 @@ import WakuCrypto
         #expect(advertisements.map(\.pushNotificationInfo.count) == [1, 2])
         let rows = try #require(advertisements.last).pushNotificationInfo
         #expect(Set(rows.map(\.serverPublicKey)) == Set(servers.map(\.compressed)))
-        #expect(rows.allSatisfy { $0.publicKey == KeyHash(of: bench.identity).bytes && $0.installationID == bench.installationID })
+        #expect(rows.allSatisfy { $0.publicKey == KeyHash(of: bench.publicKey).bytes && $0.installationID == bench.installationID })
         #expect(rows.allSatisfy { !$0.accessToken.isEmpty && $0.allowedKeyList.isEmpty && $0.version == 1 })
         for (row, server) in zip(rows, servers) {
-            #expect(row.grant == ValueCryptography.grant(by: bench.identity, for: server, accessToken: row.accessToken))
+            #expect(row.grant == ValueCryptography.grant(by: bench.publicKey, for: server, accessToken: row.accessToken))
         }
     }
 
@@ -124,14 +124,14 @@ import WakuCrypto
         let server = server ?? servers[1]
         let token = AccessToken("22222222-2222-4222-8222-222222222222")
         return PushNotificationQueryInfo(
-            accessToken: token, installationID: InstallationID("own-tablet"), publicKey: KeyHash(of: bench.identity).bytes,
-            allowedKeyList: [], grant: ValueCryptography.grant(by: bench.identity, for: server, accessToken: token), version: version,
+            accessToken: token, installationID: InstallationID("own-tablet"), publicKey: KeyHash(of: bench.publicKey).bytes,
+            allowedKeyList: [], grant: ValueCryptography.grant(by: bench.publicKey, for: server, accessToken: token), version: version,
             serverPublicKey: server.compressed)
     }
 
     private func hear(_ bench: inout MachineBench, _ rows: [PushNotificationQueryInfo], from device: String = "own-tablet") {
         bench.take(
-            bench.machine.advertised(by: bench.identity, from: InstallationID(device), rows: rows, age: .zero, at: bench.now))
+            bench.machine.advertised(by: bench.publicKey, from: InstallationID(device), rows: rows, age: .zero, at: bench.now))
         _ = bench.publishAll()
     }
 
@@ -154,8 +154,8 @@ import WakuCrypto
     @Test func filteredRowOfAPairedDeviceIsAdvertisedAsItIs() {
         var (bench, _) = registered()
         var row = paired(bench)
-        let own = ValueCryptography(publicKey: bench.identity, sealed: bench.sealed)
-        row.allowedKeyList = [own.seal(row.accessToken, for: bench.identity)]
+        let own = ValueCryptography(publicKey: bench.publicKey, sealed: bench.sealed)
+        row.allowedKeyList = [own.seal(row.accessToken, for: bench.publicKey)]
         row.accessToken = AccessToken("")
         hear(&bench, [row])
         #expect(advertised(&bench).last == row)
@@ -179,8 +179,8 @@ import WakuCrypto
         bench.now = bench.now + .seconds(1)
         bench.take(
             bench.machine.advertised(
-                by: bench.identity, from: InstallationID("own-tablet"), rows: [paired(bench, at: servers[0])], age: .zero, at: bench.now))
-        #expect(bench.takeActions().events == [.discovered(bench.identity, deviceCount: 1)])
+                by: bench.publicKey, from: InstallationID("own-tablet"), rows: [paired(bench, at: servers[0])], age: .zero, at: bench.now))
+        #expect(bench.takeActions().events == [.discovered(bench.publicKey, deviceCount: 1)])
     }
 
     @Test func ownAdvertisementThatComesBackChangesNothing() {

@@ -35,12 +35,14 @@ import WakuCrypto
         bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
     }
 
-    private func answer(_ bench: inout MachineBench, _ query: SentQuery, _ rows: [PushNotificationQueryInfo], by server: PublicKey) {
+    private func answer(
+        _ bench: inout MachineBench, _ query: SentQuery<DeployedVersion>, _ rows: [PushNotificationQueryInfo], by server: PublicKey
+    ) {
         bench.take(bench.machine.queryAnswered(query.ticket, by: server, rows: rows, at: bench.now))
     }
 
     private func answer(_ bench: inout MachineBench, _ sent: SentRequest, _ error: PushNotificationReport.ErrorType? = nil) {
-        let reports = sent.request.requests.map {
+        let reports = sent.message.requests.map {
             PushNotificationReport(error: error, publicKey: $0.publicKey, installationID: $0.installationID)
         }
         let response = PushNotificationResponse(messageID: sent.request.messageID, reports: reports)
@@ -55,8 +57,8 @@ import WakuCrypto
         bench.machine.notifications.messages[id ?? messageID]?.outcomes.map(\.result) ?? []
     }
 
-    private func asked(_ actions: [ClientAction]) -> Set<String> {
-        Set(actions.requests.flatMap { $0.request.requests.map(\.installationID.string) })
+    private func asked(_ actions: [ClientMachine.Action]) -> Set<String> {
+        Set(actions.requests.flatMap { $0.message.requests.map(\.installationID.string) })
     }
 
     // MARK: Sources of information
@@ -83,7 +85,7 @@ import WakuCrypto
         let message = OutgoingNotification(
             messageID: messageID, chatID: "chat", kind: .message, recipients: [.init(friend.key), .init(other.key)])
         bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
-        let notified = bench.publishAll().requests.flatMap { $0.request.requests.map(\.publicKey) }
+        let notified = bench.publishAll().requests.flatMap { $0.message.requests.map(\.publicKey) }
         #expect(Set(notified) == Set([friend.key, other.key].map { KeyHash(of: $0).bytes }))
     }
 

@@ -87,7 +87,7 @@ import WakuCrypto
         let bench = MachineBench()
         var machine = ClientMachine(
             records: Array(bench.stored.values), installationID: bench.installationID,
-            cryptography: ValueCryptography(publicKey: bench.identity, sealed: bench.sealed), jitter: Jitter(seed: 1), at: bench.now)
+            cryptography: ValueCryptography(publicKey: bench.publicKey, sealed: bench.sealed), jitter: Jitter(seed: 1), at: bench.now)
         #expect(machine.discover(friend.key, at: bench.now).actions.lookUps.isEmpty)
         #expect(machine.start(at: bench.now).actions.lookUps == [[friend.key]])
     }
@@ -198,7 +198,7 @@ import WakuCrypto
 
     @Test func listIsOpenedAndOneThatIsNotForUsIsRemembered() {
         var bench = watching()
-        let mine = Array(friend.key.x.prefix(8)) + Array(bench.identity.x.prefix(8)) + friend.token.bytes
+        let mine = Array(friend.key.x.prefix(8)) + Array(bench.publicKey.x.prefix(8)) + friend.token.bytes
         hear(
             &bench, [friend.row(at: server, "open", allowedKeyList: [[1], mine]), friend.row(at: server, "closed", allowedKeyList: [[1]])])
         #expect(bench.machine.directory.activeInstallations(of: friend.key, limit: 5, at: bench.now).map(\.string) == ["open"])

@@ -23,7 +23,7 @@ import WakuCrypto
         }
 
         /// Stores and queues the output, unless this is the step of the kill.
-        mutating func step(_ body: (inout ClientMachine, Timestamp) -> ClientOutput) {
+        mutating func step(_ body: (inout ClientMachine, Timestamp) -> ClientMachine.Output) {
             let output = body(&bench.machine, bench.now)
             guard !output.isEmpty else { return }
             stepsLeft -= 1
@@ -48,7 +48,7 @@ import WakuCrypto
             bench.now = end
         }
 
-        private mutating func handle(_ action: ClientAction) throws {
+        private mutating func handle(_ action: ClientMachine.Action) throws {
             switch action {
             case .register(let server, let sent):
                 let requestID = sent.requestID

@@ -30,14 +30,16 @@ import WakuCrypto
     private func answer(
         _ bench: inout MachineBench, _ sent: SentRequest, _ error: PushNotificationReport.ErrorType? = nil
     ) {
-        let reports = sent.request.requests.map {
+        let reports = sent.message.requests.map {
             PushNotificationReport(error: error, publicKey: $0.publicKey, installationID: $0.installationID)
         }
         let response = PushNotificationResponse(messageID: sent.request.messageID, reports: reports)
         bench.take(bench.machine.requestAnswered(sent.ticket, by: sent.server, response, at: bench.now))
     }
 
-    private func answer(_ bench: inout MachineBench, _ query: SentQuery, _ rows: [PushNotificationQueryInfo], by server: PublicKey) {
+    private func answer(
+        _ bench: inout MachineBench, _ query: SentQuery<DeployedVersion>, _ rows: [PushNotificationQueryInfo], by server: PublicKey
+    ) {
         bench.take(bench.machine.queryAnswered(query.ticket, by: server, rows: rows, at: bench.now))
     }
 
@@ -51,14 +53,14 @@ import WakuCrypto
         var bench = knowing(1, ["a", "b", "c", "d", "e", "f"])
         notify(&bench, ["b", "d", "e", "f"])
         let sent = try #require(bench.publishAll().requests.first)
-        #expect(Set(sent.request.requests.map(\.installationID.string)) == ["b", "d", "e", "f"])
+        #expect(Set(sent.message.requests.map(\.installationID.string)) == ["b", "d", "e", "f"])
     }
 
     @Test func installationThatIsNamedTwiceIsNotifiedOnce() throws {
         var bench = knowing(1, ["a", "b"])
         notify(&bench, ["a", "b", "a"])
         let sent = try #require(bench.publishAll().requests.first)
-        #expect(sent.request.requests.map(\.installationID.string) == ["a", "b"])
+        #expect(sent.message.requests.map(\.installationID.string) == ["a", "b"])
         answer(&bench, sent)
         #expect(outcome(bench).count == 2)
     }
@@ -71,14 +73,14 @@ import WakuCrypto
         }
         notify(&bench)
         let sent = try #require(bench.publishAll().requests.first)
-        #expect(Set(sent.request.requests.map(\.installationID.string)) == ["a", "d", "e"])
+        #expect(Set(sent.message.requests.map(\.installationID.string)) == ["a", "d", "e"])
     }
 
     @Test func atMostFiveDevicesAreNotified() throws {
         var bench = knowing(1, (0..<9).map { "device-\($0)" })
         bench.machine.notifications.deviceLimit = 20
         notify(&bench)
-        #expect(try #require(bench.publishAll().requests.first).request.requests.count == 5)
+        #expect(try #require(bench.publishAll().requests.first).message.requests.count == 5)
     }
 
     @Test func ownDeviceIsNeverNotified() throws {
@@ -86,19 +88,19 @@ import WakuCrypto
         let token = AccessToken("44444444-4444-4444-8444-444444444444")
         let rows = ["own-device", "own-tablet"].map { name in
             PushNotificationQueryInfo(
-                accessToken: token, installationID: InstallationID(name), publicKey: KeyHash(of: bench.identity).bytes, allowedKeyList: [],
-                grant: ValueCryptography.grant(by: bench.identity, for: servers[0], accessToken: token), version: 1,
+                accessToken: token, installationID: InstallationID(name), publicKey: KeyHash(of: bench.publicKey).bytes, allowedKeyList: [],
+                grant: ValueCryptography.grant(by: bench.publicKey, for: servers[0], accessToken: token), version: 1,
                 serverPublicKey: servers[0].compressed)
         }
-        bench.take(bench.machine.advertised(by: bench.identity, from: nil, rows: rows, age: .zero, at: bench.now))
-        notify(&bench, ["own-device", "own-tablet"], of: bench.identity)
+        bench.take(bench.machine.advertised(by: bench.publicKey, from: nil, rows: rows, age: .zero, at: bench.now))
+        notify(&bench, ["own-device", "own-tablet"], of: bench.publicKey)
         let named = try #require(bench.publishAll().requests.first)
-        #expect(named.request.requests.map(\.installationID.string) == ["own-tablet"])
+        #expect(named.message.requests.map(\.installationID.string) == ["own-tablet"])
         let other = OutgoingNotification(
-            messageID: [4], chatID: "chat", kind: .message, recipients: [.init(bench.identity)])
+            messageID: [4], chatID: "chat", kind: .message, recipients: [.init(bench.publicKey)])
         bench.take(bench.machine.notify(other, chat: StatusHashes.chat(other.chatID), author: [9], at: bench.now))
         let chosen = try #require(bench.publishAll().requests.first)
-        #expect(chosen.request.requests.map(\.installationID.string) == ["own-tablet"])
+        #expect(chosen.message.requests.map(\.installationID.string) == ["own-tablet"])
     }
 
     @Test func ownSingleDeviceHasNothingToWaitFor() throws {
@@ -107,10 +109,10 @@ import WakuCrypto
         bench.answer(try #require(bench.publishAll().registrations.first))
         let token = AccessToken("44444444-4444-4444-8444-444444444444")
         let row = PushNotificationQueryInfo(
-            accessToken: token, installationID: InstallationID("own-device"), publicKey: KeyHash(of: bench.identity).bytes,
-            allowedKeyList: [], grant: ValueCryptography.grant(by: bench.identity, for: servers[0], accessToken: token), version: 1,
+            accessToken: token, installationID: InstallationID("own-device"), publicKey: KeyHash(of: bench.publicKey).bytes,
+            allowedKeyList: [], grant: ValueCryptography.grant(by: bench.publicKey, for: servers[0], accessToken: token), version: 1,
             serverPublicKey: servers[0].compressed)
-        notify(&bench, of: bench.identity)
+        notify(&bench, of: bench.publicKey)
         // The answer could name another device.
         answer(&bench, try #require(bench.publishAll().queries.first), [row], by: servers[0])
         bench.pass(QueryTable.deadline)
@@ -132,12 +134,12 @@ import WakuCrypto
         let content = [UInt8](repeating: 1, count: PushNotification.contentByteLimit - KeyHash.byteCount)
         let message = OutgoingNotification(
             messageID: messageID, chatID: "chat", kind: .message, content: content, recipients: friends.map { .init($0.key) })
-        let author = StatusHashes.author(bench.identity)
+        let author = StatusHashes.author(bench.publicKey)
         bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: author, at: bench.now))
         let sent = bench.publishAll().requests
-        #expect(sent.map(\.request.requests.count).sorted() == [50, 100, 100] && sent.allSatisfy { $0.server == servers[0] })
-        #expect(Set(sent.flatMap { $0.request.requests.map(\.publicKey) }).count == friends.count)
-        #expect(sent.allSatisfy { $0.request.encoded().count < SegmentAssembler.Limits().wholeByteCount })
+        #expect(sent.map(\.message.requests.count).sorted() == [50, 100, 100] && sent.allSatisfy { $0.server == servers[0] })
+        #expect(Set(sent.flatMap { $0.message.requests.map(\.publicKey) }).count == friends.count)
+        #expect(sent.allSatisfy { $0.message.encoded().count < SegmentAssembler.Limits().wholeByteCount })
         for sent in sent { answer(&bench, sent) }
         #expect(outcome(bench) == Array(repeating: .notified(by: servers[0]), count: friends.count))
     }
@@ -146,8 +148,8 @@ import WakuCrypto
         var bench = knowing(3, ["a", "b", "c"])
         notify(&bench)
         let sent = bench.publishAll().requests
-        #expect(sent.count == 1 && sent[0].request.requests.count == 3 && sent[0].request.messageID == messageID)
-        #expect(sent[0].request.requests.allSatisfy { $0.chatID == StatusHashes.chat("chat") && $0.author == [9] && $0.kind == .message })
+        #expect(sent.count == 1 && sent[0].message.requests.count == 3 && sent[0].request.messageID == messageID)
+        #expect(sent[0].message.requests.allSatisfy { $0.chatID == StatusHashes.chat("chat") && $0.author == [9] && $0.kind == .message })
     }
 
     @Test func successIsDoneAndOnNoOtherServer() throws {
@@ -232,7 +234,7 @@ import WakuCrypto
         notify(&bench)
         let sent = try #require(bench.takeActions().requests.first)
         let report = PushNotificationReport(
-            error: nil, publicKey: sent.request.requests[0].publicKey, installationID: InstallationID("a"))
+            error: nil, publicKey: sent.message.requests[0].publicKey, installationID: InstallationID("a"))
         let response = PushNotificationResponse(messageID: sent.request.messageID, reports: [report])
         bench.take(bench.machine.requestAnswered(sent.ticket, by: sent.server, response, at: bench.now))
         bench.take(bench.machine.requestPublished(sent.ticket, isPublished: isPublished, at: bench.now))
@@ -342,7 +344,7 @@ import WakuCrypto
         newer.token = AccessToken("55555555-5555-4555-8555-555555555555")
         for server in servers.prefix(2) { answer(&bench, query, [newer.row(at: server, version: 2)], by: server) }
         let second = try #require(bench.publishAll().requests.first)
-        #expect(second.request.requests.first?.accessToken == newer.token)
+        #expect(second.message.requests.first?.accessToken == newer.token)
         answer(&bench, second, error)
         // Another server, without another query.
         let third = bench.publishAll()
@@ -518,7 +520,7 @@ import WakuCrypto
         #expect(rows.count == Directory.rowLimit && rows.last?.installationID.string == "friends-phone")
         notify(&bench)
         let sent = try #require(bench.publishAll().requests.first)
-        #expect(sent.server == servers[1] && sent.request.requests.map(\.installationID.string) == ["friends-phone"])
+        #expect(sent.server == servers[1] && sent.message.requests.map(\.installationID.string) == ["friends-phone"])
     }
 
     @Test func actsAsSoonAsEveryInstallationAskedForIsKnown() throws {
@@ -708,7 +710,7 @@ import WakuCrypto
             messageID: messageID, chatID: "chat", kind: .message, content: [1, 2, 3], recipients: [.init(friend.key)])
         bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
         let sent = try #require(bench.publishAll().requests.first)
-        #expect(sent.request.requests.first?.message == [1, 2, 3])
+        #expect(sent.message.requests.first?.message == [1, 2, 3])
         answer(&bench, sent)
         #expect(bench.machine.notifications.messages[messageID]?.content == [])
     }

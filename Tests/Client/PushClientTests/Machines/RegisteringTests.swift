@@ -29,7 +29,7 @@ import WakuCrypto
         var bench = MachineBench()
         bench.take(bench.machine.register(.phone, with: list(3), at: bench.now))
         // The account's other devices advertise on its own topic.
-        #expect(bench.actions.contains(.watch([bench.identity])))
+        #expect(bench.actions.contains(.watch([bench.publicKey])))
         let sent = bench.publishAll().registrations
         #expect(Set(sent.map(\.server)) == Set(servers))
         var registrations = try sent.map { try bench.registration($0.sealed) }
@@ -42,7 +42,7 @@ import WakuCrypto
     @Test func registrationBeforeTheStartIsSentOnce() {
         let bench = MachineBench()
         var machine = ClientMachine(
-            installationID: bench.installationID, cryptography: ValueCryptography(publicKey: bench.identity, sealed: bench.sealed),
+            installationID: bench.installationID, cryptography: ValueCryptography(publicKey: bench.publicKey, sealed: bench.sealed),
             at: bench.now)
         let early = machine.register(.phone, with: list(1), at: bench.now).actions.registrations
         #expect(early.isEmpty && machine.start(at: bench.now).actions.registrations.count == 1)
@@ -190,7 +190,7 @@ import WakuCrypto
         var bench = MachineBench()
         bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
         let sent = try #require(bench.publishAll().registrations.first)
-        bench.answer(SentRegistration(server: servers[1], requestID: sent.requestID, sealed: sent.sealed))
+        bench.answer(SentRegistration(server: servers[1], registration: sent.registration))
         #expect(bench.publishAll().events.isEmpty)
     }
 
@@ -198,7 +198,7 @@ import WakuCrypto
 
     private func mismatched(
         _ bench: inout MachineBench, isRepeated: Bool = false
-    ) throws -> (sent: SentRegistration, query: SentQuery) {
+    ) throws -> (sent: SentRegistration<DeployedVersion>, query: SentQuery<DeployedVersion>) {
         bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
         let sent = try #require(bench.publishAll().registrations.first)
         if isRepeated {
@@ -211,14 +211,14 @@ import WakuCrypto
 
     private func ownRow(_ bench: MachineBench, version: UInt64, grant: [UInt8]) -> PushNotificationQueryInfo {
         PushNotificationQueryInfo(
-            accessToken: AccessToken("x"), installationID: bench.installationID, publicKey: KeyHash(of: bench.identity).bytes,
+            accessToken: AccessToken("x"), installationID: bench.installationID, publicKey: KeyHash(of: bench.publicKey).bytes,
             allowedKeyList: [], grant: grant, version: version, serverPublicKey: [])
     }
 
     @Test func versionMismatchAsksTheServerAndContinuesAboveTheHigherVersion() throws {
         var bench = MachineBench()
         let (_, query) = try mismatched(&bench)
-        #expect(query.registrant == bench.identity)
+        #expect(query.registrant == bench.publicKey)
         bench.take(bench.machine.queryAnswered(query.ticket, by: servers[0], rows: [ownRow(bench, version: 41, grant: [])], at: bench.now))
         let second = try #require(bench.publishAll().registrations.first)
         #expect(try bench.registration(second.sealed).version == 42)
@@ -365,7 +365,7 @@ import WakuCrypto
 
     @Test(arguments: [false, true]) func deviceIsAdvertisedWhileItIsRegisteredAgain(isPaused: Bool) throws {
         var bench = registered()
-        var sent: [SentRegistration] = []
+        var sent: [SentRegistration<DeployedVersion>] = []
         for _ in 0..<(isPaused ? 2 : 1) {
             if let first = sent.last { bench.answer(first, .internalError) }
             bench.take(bench.machine.register(.phone, with: list(), again: true, at: bench.now))
@@ -446,7 +446,7 @@ import WakuCrypto
         let before = bench.machine.own.content?.accessToken
         bench.take(bench.machine.register(profile, with: list(), at: bench.now))
         let registration = try bench.registration(try #require(bench.publishAll().registrations.first).sealed)
-        let own = ValueCryptography(publicKey: bench.identity, sealed: bench.sealed).seal(registration.accessToken, for: bench.identity)
+        let own = ValueCryptography(publicKey: bench.publicKey, sealed: bench.sealed).seal(registration.accessToken, for: bench.publicKey)
         #expect(registration.allowFromContactsOnly && registration.allowedKeyList == [own])
         #expect(registration.accessToken != before)
         bench.take(bench.machine.register(profile, with: list(), at: bench.now))
@@ -486,7 +486,7 @@ import WakuCrypto
             bench.pass(Self.day)
             #expect(bench.publishAll().registrations.isEmpty)
         }
-        var sent: [SentRegistration] = []
+        var sent: [SentRegistration<DeployedVersion>] = []
         for _ in 0..<3 {
             bench.pass(Self.day)
             sent += bench.publishAll().registrations

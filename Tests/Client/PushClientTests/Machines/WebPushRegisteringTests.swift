@@ -22,7 +22,7 @@ import WakuCrypto
         PushServer(key: server, vapidKey: Base64URL.encode(key.bytes))
     }
 
-    private func namedKey(_ bench: MachineBench, _ sent: SentRegistration?) throws -> P256PublicKey? {
+    private func namedKey(_ bench: MachineBench, _ sent: SentRegistration<DeployedVersion>?) throws -> P256PublicKey? {
         let sent = try #require(sent)
         let token = try bench.registration(sent.sealed).deviceToken
         return try #require(PushSubscription(json: token.bytes)).vapidKey

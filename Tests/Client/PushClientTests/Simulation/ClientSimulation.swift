@@ -45,7 +45,7 @@ struct ClientSimulation {
 
     private enum Event {
         case wake(client: Int, life: Int)
-        case atServer(Int, ClientAction, client: Int, life: Int)
+        case atServer(Int, ClientMachine.Action, client: Int, life: Int)
         case registrationAnswer(client: Int, server: Int, PushNotificationRegistrationResponse)
         case queryAnswer(client: Int, life: Int, ticket: UInt64, server: Int, [PushNotificationQueryInfo])
         case requestAnswer(client: Int, life: Int, ticket: UInt64, server: Int, PushNotificationResponse)
@@ -227,13 +227,13 @@ struct ClientSimulation {
 
     // MARK: Clients
 
-    private mutating func turn(_ client: Int, _ body: (inout ClientMachine, Timestamp) -> ClientOutput) {
+    private mutating func turn(_ client: Int, _ body: (inout ClientMachine, Timestamp) -> ClientMachine.Output) {
         let output = body(&clients[client].machine, clients[client].clock.time(at: now))
         take(output, from: client)
     }
 
     /// Acts as a driver: stores the changes, then performs the actions. A kill here happens after both, after the first, or before both.
-    private mutating func take(_ output: ClientOutput, from client: Int) {
+    private mutating func take(_ output: ClientMachine.Output, from client: Int) {
         for (key, record) in output.changes { clients[client].kept[key] = record }
         for action in output.actions { act(action, client) }
         schedule(client)
@@ -325,7 +325,7 @@ struct ClientSimulation {
 
     // MARK: The network
 
-    private mutating func act(_ action: ClientAction, _ client: Int) {
+    private mutating func act(_ action: ClientMachine.Action, _ client: Int) {
         switch action {
         case .register(let server, let registration):
             let requestID = registration.requestID
@@ -386,7 +386,7 @@ struct ClientSimulation {
         }
     }
 
-    private mutating func send(_ action: ClientAction, to server: Int, from client: Int) {
+    private mutating func send(_ action: ClientMachine.Action, to server: Int, from client: Int) {
         let times = arrivals()
         if case .request(_, _, let request) = action, times.first.map({ $0 - now > .milliseconds(1200) }) ?? true {
             messages[request.messageID]?.sent.mayBeDoubled = true
@@ -401,7 +401,7 @@ struct ClientSimulation {
         }
     }
 
-    private mutating func arrive(at server: Int, _ action: ClientAction, from client: Int, _ life: Int) {
+    private mutating func arrive(at server: Int, _ action: ClientMachine.Action, from client: Int, _ life: Int) {
         guard servers[server].isUp else { return }
         switch action {
         case .register(_, let sent):
@@ -435,7 +435,7 @@ struct ClientSimulation {
         switch event {
         case .willRetry(let server, let tries, let pause):
             guard let number = Self.serverNumbers[server] else { return }
-            if let last = clients[client].lastPause[number], tries == last.tries + 1, tries < RegistrationMachine.tryLimit,
+            if let last = clients[client].lastPause[number], tries == last.tries + 1, tries < RegistrationTiming.tryLimit,
                 pause <= last.pause
             {
                 findings.append("client \(client) pauses for less time than before")

@@ -5,21 +5,49 @@ import WakuCrypto
 
 @testable import PushClient
 
-/// A machine of the client with a manual clock.
-protocol ClientMachineBench {
-    associatedtype Machine: PushClientMachine
+typealias MachineBench = Bench<DeployedVersion>
+typealias V01MachineBench = Bench<Version01>
 
-    var now: Timestamp { get set }
-    var machine: Machine { get set }
+/// A client's machine with a manual clock, its actions, and its stored records.
+struct Bench<Version: PushClient.ClientVersion> {
+    typealias Machine = PushClientMachine<Version>
+
+    static var start: Timestamp { Timestamp(rawValue: 1_800_000_000_000_000_000) }
+
+    let identity: PrivateKey
+    let sealed: SealedRegistrations
+    let installationID = InstallationID("own-device")
+    var now = Self.start
+    var machine: Machine
     /// The stored records, as in a store.
-    var stored: [RecordKey: Machine.Record] { get set }
+    var stored: [RecordKey: Machine.Record] = [:]
     /// Actions since they were last taken.
-    var actions: [Machine.Action] { get set }
+    var actions: [Machine.Action] = []
+    private let make: ([Machine.Record], InstallationID, Jitter, _ now: Timestamp) -> Machine
 
-    mutating func publish(_ action: Machine.Action, isPublished: Bool)
-}
+    private init(
+        _ identity: PrivateKey, _ sealed: SealedRegistrations = SealedRegistrations(),
+        make: @escaping ([Machine.Record], InstallationID, Jitter, _ now: Timestamp) -> Machine
+    ) {
+        self.identity = identity
+        self.sealed = sealed
+        self.make = make
+        machine = make([], installationID, Jitter(seed: 1), Self.start)
+        take(machine.start(at: now))
+    }
 
-extension ClientMachineBench {
+    var publicKey: PublicKey { identity.publicKey }
+
+    /// Simulates a kill of the process, and a restart after a pause, with all stored records encoded and decoded.
+    mutating func restart(after pause: Duration = .zero) {
+        now = now + pause
+        actions = []
+        let records = stored.compactMap { key, record in try? Machine.Record(Machine.Record.name(of: key), record.encoded()) }
+        #expect(records.count == stored.count)
+        machine = make(records, InstallationID("another"), Jitter(seed: 2), now)
+        take(machine.start(at: now))
+    }
+
     mutating func take(_ output: Machine.Output) {
         for (key, record) in output.changes { stored[key] = record }
         actions += output.actions
@@ -40,6 +68,10 @@ extension ClientMachineBench {
         now = end
     }
 
+    mutating func publish(_ action: Machine.Action, isPublished: Bool) {
+        if let output = machine.ended(action, isPublished: isPublished, at: now) { take(output) }
+    }
+
     /// Confirms all requested publications, and returns all actions.
     mutating func publishAll() -> [Machine.Action] {
         var all: [Machine.Action] = []
@@ -50,115 +82,155 @@ extension ClientMachineBench {
         }
         return all
     }
+
+    func status(_ server: PublicKey) -> RegistrationStatus? { machine.registrations.servers[server]?.status }
 }
 
-/// A client machine with a manual clock and a list of its requested actions.
-struct MachineBench: ClientMachineBench {
-    static let start = Timestamp(rawValue: 1_800_000_000_000_000_000)
+extension PushClientMachine {
+    func advertisement(at now: Timestamp) -> Version.Advertisement { Version.advertisement(of: self, at: now) }
 
-    let sealed = SealedRegistrations()
-    let identity = PrivateKey.generate().publicKey
-    var now = Self.start
-    var machine: ClientMachine
-    var stored: [RecordKey: ClientRecord] = [:]
-    var actions: [ClientAction] = []
-    let installationID = InstallationID("own-device")
-
-    init() {
-        machine = ClientMachine(
-            installationID: installationID, cryptography: ValueCryptography(publicKey: identity, sealed: sealed), jitter: Jitter(seed: 1),
-            at: Self.start)
-        let output = machine.start(at: now)
-        take(output)
-    }
-
-    /// Simulates a kill of the process, and a restart after a pause.
-    mutating func restart(after pause: Duration = .zero) {
-        now = now + pause
-        actions = []
-        machine = ClientMachine(
-            records: Array(stored.values), installationID: InstallationID("another"),
-            cryptography: ValueCryptography(publicKey: identity, sealed: sealed), jitter: Jitter(seed: 2), at: now)
-        let output = machine.start(at: now)
-        take(output)
-    }
-
-    mutating func publish(_ action: ClientAction, isPublished: Bool) {
+    /// The end of an action on the network; nil when the machine does not wait for it.
+    mutating func ended(_ action: Action, isPublished: Bool, at now: Timestamp) -> Output? {
         switch action {
         case .register(let server, let registration):
-            take(machine.registrationPublished(registration.requestID, to: server, isPublished: isPublished, at: now))
-        case .query(let ticket, _, _): take(machine.queryPublished(ticket, isPublished: isPublished, at: now))
-        case .request(let ticket, _, _): take(machine.requestPublished(ticket, isPublished: isPublished, at: now))
+            registrationPublished(registration.requestID, to: server, isPublished: isPublished, at: now)
+        case .query(let ticket, _, _): queryPublished(ticket, isPublished: isPublished, at: now)
+        case .request(let ticket, _, _): requestPublished(ticket, isPublished: isPublished, at: now)
         case .advertise(let advertisement):
-            let count = advertisement.pushNotificationInfo.count
-            take(machine.advertisementPublished(rowCount: count, isPublished: isPublished, at: now))
-        case .lookUp(let registrants): take(machine.lookUpEnded(registrants, .found, at: now))
-        case .watch, .unwatch, .report: break
+            advertisementPublished(rowCount: Version.rowCount(of: advertisement), isPublished: isPublished, at: now)
+        case .lookUp(let registrants): lookUpEnded(registrants, .found, at: now)
+        case .watch, .unwatch, .report: nil
         }
     }
+}
 
-    // MARK: Published messages
+extension MachineBench {
+    init() {
+        let (identity, sealed) = (PrivateKey.generate(), SealedRegistrations())
+        self.init(identity, sealed) { records, id, jitter, now in
+            let cryptography = ValueCryptography(publicKey: identity.publicKey, sealed: sealed)
+            return ClientMachine(records: records, installationID: id, cryptography: cryptography, jitter: jitter, at: now)
+        }
+    }
 
     func registration(_ sealed: [UInt8]) throws -> PushNotificationRegistration {
         try #require(self.sealed.open(sealed)).registration
     }
 
-    mutating func answer(_ sent: SentRegistration, _ error: PushNotificationRegistrationResponse.ErrorType? = nil) {
-        let response = PushNotificationRegistrationResponse(error: error, requestID: sent.requestID)
+    mutating func answer(
+        _ sent: SentRegistration<DeployedVersion>, _ error: PushNotificationRegistrationResponse.ErrorType? = nil
+    ) {
+        let response = PushNotificationRegistrationResponse(error: error, requestID: sent.registration.requestID)
         take(machine.registrationAnswered(by: sent.server, response, at: now))
     }
 }
 
-struct SentRegistration: Hashable {
+extension V01MachineBench {
+    init(identity: PrivateKey = .generate()) {
+        self.init(identity) { records, id, jitter, now in
+            V01Machine(records: records, installationID: id, identity: identity, jitter: jitter, at: now)
+        }
+    }
+
+    mutating func register(_ profile: V01DeviceProfile = .phone, with servers: [PublicKey]) {
+        take(machine.register(profile, with: servers, at: now))
+    }
+
+    mutating func answer(
+        _ sent: SentRegistration<Version01>, _ error: V01.RegistrationResponse.ErrorType? = nil, _ stored: V01.Preferences? = nil
+    ) {
+        let response = V01.RegistrationResponse(error: error, requestID: sent.registration.requestID, preferences: stored)
+        take(machine.registrationAnswered(by: sent.server, response, at: now))
+    }
+}
+
+// MARK: Actions
+
+struct SentRegistration<Version: PushClient.ClientVersion>: Hashable {
     let server: PublicKey
-    let requestID: [UInt8]
-    let sealed: [UInt8]
+    let registration: Version.Registration
+}
+
+extension SentRegistration<DeployedVersion> {
+    var requestID: [UInt8] { registration.requestID }
+    var sealed: [UInt8] { registration.sealed }
+}
+
+extension SentRegistration<Version01> {
+    var register: V01.Register { registration }
+
+    /// Its contents, if the signature is valid.
+    func preferences(of account: PublicKey) throws -> V01.Preferences {
+        #expect(register.isSigned(by: account, for: server))
+        return try V01.Preferences(parsing: register.payload)
+    }
 }
 
 struct SentRequest {
     let ticket: UInt64
     let server: PublicKey
-    let request: PushNotificationRequest
+    let request: NotificationRequest
+
+    /// The message of the deployed protocol.
+    var message: PushNotificationRequest { PushNotificationRequest(request) }
 }
 
-struct SentQuery {
+struct SentQuery<Version: PushClient.ClientVersion> {
     let ticket: UInt64
     let registrant: PublicKey
-    let dialects: Set<PushServer.Dialect>
+    let route: Version.QueryRoute
 }
 
-extension [ClientAction] {
-    var registrations: [SentRegistration] {
-        compactMap { action in
-            guard case .register(let server, let registration) = action else { return nil }
-            return SentRegistration(server: server, requestID: registration.requestID, sealed: registration.sealed)
+extension SentQuery<DeployedVersion> {
+    var dialects: Set<PushServer.Dialect> { route }
+}
+
+extension SentQuery<Version01> {
+    var servers: [PublicKey] { route }
+}
+
+/// Allows extensions of arrays of actions of any version.
+protocol AnyMachineAction {
+    associatedtype Version: PushClient.ClientVersion
+    var action: MachineAction<Version> { get }
+}
+
+extension MachineAction: AnyMachineAction {
+    var action: MachineAction { self }
+}
+
+extension Array where Element: AnyMachineAction {
+    var registrations: [SentRegistration<Element.Version>] {
+        compactMap { element in
+            guard case .register(let server, let registration) = element.action else { return nil }
+            return SentRegistration(server: server, registration: registration)
         }
     }
 
-    var queries: [SentQuery] {
-        compactMap { action in
-            guard case .query(let ticket, let registrant, let dialects) = action else { return nil }
-            return SentQuery(ticket: ticket, registrant: registrant, dialects: dialects)
+    var queries: [SentQuery<Element.Version>] {
+        compactMap { element in
+            guard case .query(let ticket, let registrant, let route) = element.action else { return nil }
+            return SentQuery(ticket: ticket, registrant: registrant, route: route)
         }
     }
 
     var requests: [SentRequest] {
-        compactMap { action in
-            guard case .request(let ticket, let server, let request) = action else { return nil }
-            return SentRequest(ticket: ticket, server: server, request: PushNotificationRequest(request))
+        compactMap { element in
+            guard case .request(let ticket, let server, let request) = element.action else { return nil }
+            return SentRequest(ticket: ticket, server: server, request: request)
         }
     }
 
-    var advertisements: [ContactCodeAdvertisement] {
-        compactMap { if case .advertise(let advertisement) = $0 { advertisement } else { nil } }
+    var advertisements: [Element.Version.Advertisement] {
+        compactMap { if case .advertise(let advertisement) = $0.action { advertisement } else { nil } }
     }
 
     var events: [PushClientEvent] {
-        compactMap { if case .report(let event) = $0 { event } else { nil } }
+        compactMap { if case .report(let event) = $0.action { event } else { nil } }
     }
 
     var lookUps: [[PublicKey]] {
-        compactMap { if case .lookUp(let registrants) = $0 { registrants } else { nil } }
+        compactMap { if case .lookUp(let registrants) = $0.action { registrants } else { nil } }
     }
 }
 
@@ -185,4 +257,8 @@ extension DeviceProfile {
     static var phone: DeviceProfile {
         DeviceProfile(platform: .apn, deviceToken: DeviceToken("device-token"), apnTopic: "im.status.ethereum")
     }
+}
+
+extension V01DeviceProfile {
+    static var phone: V01DeviceProfile { V01DeviceProfile(platform: .apn, deviceToken: DeviceToken("device-token")) }
 }

@@ -29,13 +29,13 @@ import WakuCrypto
         var servers: [PublicKey] { identities.map(\.publicKey) }
 
         /// Stores and queues the output, unless this is the step of the kill.
-        mutating func step(_ body: (inout V01Machine, Timestamp) -> V01Output) throws {
+        mutating func step(_ body: (inout V01Machine, Timestamp) -> V01Machine.Output) throws {
             let output = body(&bench.machine, bench.now)
             guard !output.isEmpty else { return }
             stepsLeft -= 1
             guard stepsLeft == 0 else { return bench.take(output) }
             if storesBeforeKill { for (key, record) in output.changes { bench.stored[key] = record } }
-            try bench.restart(after: .seconds(1))
+            bench.restart(after: .seconds(1))
         }
 
         mutating func settle(for duration: Duration) throws {
@@ -55,13 +55,13 @@ import WakuCrypto
             try nodes[server]?.receive(V01Account.message(type, payload, to: server, signedBy: key))?.payload
         }
 
-        private mutating func handle(_ action: V01Action) throws {
+        private mutating func handle(_ action: V01Machine.Action) throws {
             switch action {
             case .register(let server, let register):
-                try step { $0.registerPublished(register, to: server, isPublished: true, at: $1) }
+                try step { $0.registrationPublished(register.requestID, to: server, isPublished: true, at: $1) }
                 guard let answer = try ask(server, .register, register.encoded(), bench.identity) else { return }
                 let response = try V01.RegistrationResponse(parsing: answer)
-                try step { $0.registerAnswered(by: server, response, at: $1) }
+                try step { $0.registrationAnswered(by: server, response, at: $1) }
             case .query(let ticket, let registrant, let servers):
                 try step { $0.queryPublished(ticket, isPublished: true, at: $1) }
                 for server in servers {

@@ -14,7 +14,7 @@ import WakuCrypto
         V01.Preferences(devices: devices, version: version, accessToken: token)
     }
 
-    private func preferences(_ bench: V01MachineBench, _ sent: SentRegister?) throws -> V01.Preferences {
+    private func preferences(_ bench: V01MachineBench, _ sent: SentRegistration<Version01>?) throws -> V01.Preferences {
         try #require(sent).preferences(of: bench.identity.publicKey)
     }
 
@@ -22,8 +22,8 @@ import WakuCrypto
     private func merged(_ returned: V01.Preferences) throws -> V01.Preferences {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
-        bench.answer(try #require(bench.publishAll().registers.first), .versionMismatch, returned)
-        return try preferences(bench, bench.publishAll().registers.first)
+        bench.answer(try #require(bench.publishAll().registrations.first), .versionMismatch, returned)
+        return try preferences(bench, bench.publishAll().registrations.first)
     }
 
     private func installations(_ preferences: V01.Preferences) -> [String] { preferences.devices.map(\.installationID.string) }
@@ -76,10 +76,10 @@ import WakuCrypto
     @Test func recordThatIsNotNewerThanTheLastOneIsNotMerged() throws {
         var bench = V01MachineBench()
         bench.register(with: servers)
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         bench.answer(sent[0], .versionMismatch, record([V01Account.device("tablet")], version: 9))
         bench.answer(sent[1], .versionMismatch, record([V01Account.device("laptop")], version: 8))
-        for sent in bench.publishAll().registers {
+        for sent in bench.publishAll().registrations {
             let preferences = try preferences(bench, sent)
             #expect(installations(preferences) == ["tablet", "own-device"] && preferences.version == 10)
         }
@@ -102,7 +102,7 @@ import WakuCrypto
         profile.contacts = [newKey()]
         var bench = V01MachineBench()
         bench.register(profile, with: servers)
-        for sent in bench.publishAll().registers { bench.answer(sent) }
+        for sent in bench.publishAll().registrations { bench.answer(sent) }
         let old = bench.machine.own.accessToken
         profile.contacts = []
         bench.register(profile, with: servers)
@@ -114,10 +114,10 @@ import WakuCrypto
     @Test func newTokenHoldsUntilEveryServerAcceptedIt() throws {
         var (bench, profile, _) = try revoked()
         let token = bench.machine.own.accessToken
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         bench.answer(sent[0])
         bench.answer(sent[1], .versionMismatch, record([], version: 20))
-        for sent in bench.publishAll().registers {
+        for sent in bench.publishAll().registrations {
             #expect(try preferences(bench, sent).accessToken == token && bench.machine.own.isTokenNew)
             bench.answer(sent)
         }
@@ -125,22 +125,22 @@ import WakuCrypto
         profile.blockedChats = ["spam"]
         bench.register(profile, with: servers)
         let newest = V01Account.newToken()
-        bench.answer(try #require(bench.publishAll().registers.first), .versionMismatch, record([], version: 30, token: newest))
-        #expect(try preferences(bench, bench.publishAll().registers.first).accessToken == newest)
+        bench.answer(try #require(bench.publishAll().registrations.first), .versionMismatch, record([], version: 30, token: newest))
+        #expect(try preferences(bench, bench.publishAll().registrations.first).accessToken == newest)
     }
 
     /// Lists of allowed keys sealed with the revoked token are not restored either.
     @Test func noServerBringsARevokedTokenBack() throws {
         var (bench, profile, old) = try revoked()
         let token = bench.machine.own.accessToken
-        for sent in bench.publishAll().registers { bench.answer(sent) }
+        for sent in bench.publishAll().registrations { bench.answer(sent) }
         #expect(!bench.machine.own.isTokenNew)
-        try bench.restart()
+        bench.restart()
         profile.blockedChats = ["spam"]
         bench.register(profile, with: servers)
         let returned = record([V01Account.device("tablet", allowed: [[1]])], version: 20, token: old)
-        bench.answer(try #require(bench.publishAll().registers.first), .versionMismatch, returned)
-        let renewed = try preferences(bench, bench.publishAll().registers.first)
+        bench.answer(try #require(bench.publishAll().registrations.first), .versionMismatch, returned)
+        let renewed = try preferences(bench, bench.publishAll().registrations.first)
         #expect(renewed.accessToken == token && installations(renewed) == ["tablet", "own-device"])
         let list = try #require(renewed.devices[0].filters?.allowedKeyList)
         #expect(V01.openToken(list, from: bench.identity.publicKey, by: bench.identity) == token)

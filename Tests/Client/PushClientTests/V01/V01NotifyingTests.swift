@@ -40,11 +40,11 @@ import WakuCrypto
         bench.take(bench.machine.notify(message, chat: V01.chatHash(message.chatID), author: [], at: bench.now))
     }
 
-    private func acknowledge(_ bench: inout V01MachineBench, _ sent: SentV01Request, _ error: V01.Acknowledgement.ErrorType? = nil) {
+    private func acknowledge(_ bench: inout V01MachineBench, _ sent: SentRequest, _ error: V01.Acknowledgement.ErrorType? = nil) {
         bench.take(bench.machine.requestAcknowledged(sent.ticket, by: sent.server, error, at: bench.now))
     }
 
-    private func answer(_ bench: inout V01MachineBench, _ query: SentV01Query, _ rows: [V01.QueryInfo], by server: PublicKey) {
+    private func answer(_ bench: inout V01MachineBench, _ query: SentQuery<Version01>, _ rows: [V01.QueryInfo], by server: PublicKey) {
         bench.take(bench.machine.queryAnswered(query.ticket, by: server, rows: rows, at: bench.now))
     }
 
@@ -69,7 +69,7 @@ import WakuCrypto
         var bench = V01MachineBench()
         bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
         #expect(bench.takeActions() == [.watch([friend.publicKey]), .lookUp([friend.publicKey])])
-        try bench.restart()
+        bench.restart()
         #expect(bench.takeActions() == [.watch([friend.publicKey]), .lookUp([friend.publicKey])])
     }
 
@@ -159,12 +159,12 @@ import WakuCrypto
     /// A row without a token was never confirmed by its server: its advertisement counts.
     @Test(arguments: [59, 60]) func rowsThatNothingConfirmsAreKept60DaysBesideConfirmedOnes(days: Int) throws {
         var bench = knowing([row(servers[0], token: AccessToken("")), row(servers[1], "tablet")])
-        try bench.restart(after: .seconds(days * 24 * 3600))
+        bench.restart(after: .seconds(days * 24 * 3600))
         #expect(bench.machine.directory.rows(of: friend.publicKey).count == 2)
         bench.take(bench.machine.refresh(friend.publicKey, also: [], at: bench.now))
         let query = try #require(bench.publishAll().queries.first)
         answer(&bench, query, [answered("tablet")], by: servers[1])
-        try bench.restart(after: .seconds(1))
+        bench.restart(after: .seconds(1))
         #expect(Set(bench.machine.directory.rows(of: friend.publicKey).map(\.server)) == Set(days < 60 ? servers.prefix(2) : [servers[1]]))
     }
 
@@ -221,7 +221,7 @@ import WakuCrypto
 
     @Test func lookUpOfAStartIsAwaited() throws {
         var bench = knowing([row(servers[0], "a")])
-        try bench.restart(after: .seconds(60))
+        bench.restart(after: .seconds(60))
         notify(&bench)
         #expect(bench.takeActions().requests.isEmpty)
         bench.take(bench.machine.advertised(by: friend.publicKey, rows: [row(servers[0], "b")], age: .zero, at: bench.now))
@@ -276,7 +276,7 @@ import WakuCrypto
         var bench = knowing(servers.prefix(2).flatMap { [row($0, "a"), row($0, "b")] })
         notify(&bench)
         let sent = try #require(bench.publishAll().requests.first)
-        acknowledge(&bench, SentV01Request(ticket: sent.ticket, server: servers[2], request: sent.request))
+        acknowledge(&bench, SentRequest(ticket: sent.ticket, server: servers[2], request: sent.request))
         #expect(outcome(bench).isEmpty)
         acknowledge(&bench, sent)
         #expect(outcome(bench) == [.notified(by: sent.server), .notified(by: sent.server)])

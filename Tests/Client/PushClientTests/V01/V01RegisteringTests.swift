@@ -14,12 +14,12 @@ import WakuCrypto
     private func registered(_ serverCount: Int = 1, _ profile: V01DeviceProfile = .phone) -> V01MachineBench {
         var bench = V01MachineBench()
         bench.register(profile, with: Array(servers.prefix(serverCount)))
-        for sent in bench.publishAll().registers { bench.answer(sent) }
+        for sent in bench.publishAll().registrations { bench.answer(sent) }
         _ = bench.publishAll()
         return bench
     }
 
-    private func preferences(_ bench: V01MachineBench, _ sent: SentRegister?) throws -> V01.Preferences {
+    private func preferences(_ bench: V01MachineBench, _ sent: SentRegistration<Version01>?) throws -> V01.Preferences {
         try #require(sent).preferences(of: bench.identity.publicKey)
     }
 
@@ -28,7 +28,7 @@ import WakuCrypto
     @Test func sameRecordGoesToEveryServer() throws {
         var bench = V01MachineBench()
         bench.register(with: servers)
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         #expect(Set(sent.map(\.server)) == Set(servers) && Set(sent.map(\.register.payload)).count == 1)
         for sent in sent {
             let preferences = try preferences(bench, sent)
@@ -42,22 +42,22 @@ import WakuCrypto
     @Test func registrationBeforeTheStartIsSentOnce() {
         let bench = V01MachineBench()
         var machine = V01Machine(installationID: bench.installationID, identity: bench.identity, at: bench.now)
-        let early = machine.register(.phone, with: [servers[0]], at: bench.now).actions.registers
-        #expect(early.isEmpty && machine.start(at: bench.now).actions.registers.count == 1)
+        let early = machine.register(.phone, with: [servers[0]], at: bench.now).actions.registrations
+        #expect(early.isEmpty && machine.start(at: bench.now).actions.registrations.count == 1)
     }
 
     @Test func nothingIsSentWhenNothingChanged() {
         var bench = registered(2)
         bench.register(with: Array(servers.prefix(2)))
-        #expect(bench.publishAll().registers.isEmpty)
+        #expect(bench.publishAll().registrations.isEmpty)
         bench.pass(.seconds(7 * 24 * 3600))
-        #expect(bench.publishAll().registers.isEmpty)
+        #expect(bench.publishAll().registrations.isEmpty)
     }
 
     @Test func aRecordIsSentAgainWithAHigherVersion() throws {
         var bench = registered(2)
         bench.take(bench.machine.register(.phone, with: Array(servers.prefix(2)), again: true, at: bench.now))
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         #expect(sent.count == 2)
         for sent in sent { #expect(try preferences(bench, sent).version == 2) }
     }
@@ -67,7 +67,7 @@ import WakuCrypto
         var profile = V01DeviceProfile.phone
         profile.blockedChats = ["spam"]
         bench.register(profile, with: Array(servers.prefix(2)))
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         #expect(sent.count == 2)
         for sent in sent {
             let preferences = try preferences(bench, sent)
@@ -83,12 +83,12 @@ import WakuCrypto
         var profile = V01DeviceProfile.phone
         profile.blockedChats = ["spam"]
         bench.register(profile, with: [servers[0]])
-        let sent = try #require(bench.publishAll().registers.first)
+        let sent = try #require(bench.publishAll().registrations.first)
         let first = try preferences(bench, sent)
         #expect(first.version == 1 && first.devices[0].filters?.blockedChatList == [V01.chatHash("spam")])
         let stored = V01.Preferences(devices: [V01Account.device("tablet")], version: 1, accessToken: V01Account.newToken())
         bench.answer(sent, .versionMismatch, stored)
-        let next = try preferences(bench, bench.publishAll().registers.first)
+        let next = try preferences(bench, bench.publishAll().registrations.first)
         #expect(next.version == 2 && next.devices.map(\.installationID.string) == ["tablet", "own-device"])
     }
 
@@ -100,18 +100,18 @@ import WakuCrypto
         var profile = V01DeviceProfile.phone
         profile.blockedChats = ["spam"]
         bench.register(profile, with: Array(servers.prefix(2)))
-        #expect(try bench.publishAll().registers.map { try preferences(bench, $0).version } == [2, 2])
+        #expect(try bench.publishAll().registrations.map { try preferences(bench, $0).version } == [2, 2])
     }
 
     @Test func answerShowsThatItsVersionWasPublished() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
         // The relay confirms the publication later.
-        bench.answer(try #require(bench.takeActions().registers.first), .internalError)
+        bench.answer(try #require(bench.takeActions().registrations.first), .internalError)
         var profile = V01DeviceProfile.phone
         profile.blockedChats = ["spam"]
         bench.register(profile, with: [servers[0]])
-        #expect(try preferences(bench, bench.publishAll().registers.first).version == 2)
+        #expect(try preferences(bench, bench.publishAll().registrations.first).version == 2)
     }
 
     /// The change gets the version of the record that is being published.
@@ -123,16 +123,16 @@ import WakuCrypto
         profile.blockedChats = ["spam"]
         bench.register(profile, with: [servers[0]])
         if isKilled {
-            try bench.restart()
+            bench.restart()
             actions = bench.takeActions()
         }
         for action in actions { bench.publish(action, isPublished: true) }
-        bench.answer(try #require(actions.registers.first))
-        let sent = try #require(bench.publishAll().registers.first)
+        bench.answer(try #require(actions.registrations.first))
+        let sent = try #require(bench.publishAll().registrations.first)
         let next = try preferences(bench, sent)
         #expect(next.version == 2 && next.devices[0].filters?.blockedChatList == [V01.chatHash("spam")])
         bench.answer(sent)
-        #expect(bench.status(servers[0]) == .registered(version: 2) && bench.publishAll().registers.isEmpty)
+        #expect(bench.status(servers[0]) == .registered(version: 2) && bench.publishAll().registrations.isEmpty)
     }
 
     @Test func changeThatAnotherServerAcceptedDuringAPublicationIsSentAfterIt() throws {
@@ -142,11 +142,11 @@ import WakuCrypto
         var profile = V01DeviceProfile.phone
         profile.blockedChats = ["spam"]
         bench.register(profile, with: Array(servers.prefix(2)))
-        bench.answer(try #require(bench.publishAll().registers.first))
+        bench.answer(try #require(bench.publishAll().registrations.first))
         #expect(bench.status(servers[1]) == .registered(version: 1))
         for action in first { bench.publish(action, isPublished: true) }
-        bench.answer(try #require(first.registers.first))
-        let sent = bench.publishAll().registers
+        bench.answer(try #require(first.registrations.first))
+        let sent = bench.publishAll().registrations
         #expect(Set(sent.map(\.server)) == Set(servers.prefix(2)))
         for sent in sent {
             let next = try preferences(bench, sent)
@@ -157,7 +157,7 @@ import WakuCrypto
     @Test func serverThatIsAddedGetsTheSameRecord() throws {
         var bench = registered(1)
         bench.register(with: servers)
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         #expect(Set(sent.map(\.server)) == Set(servers.dropFirst()))
         #expect(try sent.map { try preferences(bench, $0).version } == [1, 1])
     }
@@ -165,14 +165,14 @@ import WakuCrypto
     @Test func serverThatIsDroppedIsLeftAndMayBeAddedAgain() throws {
         var bench = registered(2)
         bench.register(with: [servers[0]])
-        var sent = bench.publishAll().registers
+        var sent = bench.publishAll().registrations
         #expect(sent.map(\.server) == [servers[1]])
         let farewell = try preferences(bench, sent.first)
         #expect(farewell.unregister && farewell.version == 2 && farewell.devices.isEmpty)
         bench.answer(sent[0])
         #expect(bench.status(servers[1]) == .unregistered && bench.status(servers[0]) == .registered(version: 1))
         bench.register(with: Array(servers.prefix(2)))
-        sent = bench.publishAll().registers
+        sent = bench.publishAll().registrations
         // The version is above that of the dropped server, and the same at both.
         #expect(Set(sent.map(\.server)) == Set(servers.prefix(2)))
         #expect(try sent.map { try preferences(bench, $0).version } == [3, 3])
@@ -181,32 +181,32 @@ import WakuCrypto
     @Test func formerServerIsKeptUntilANewOneHasAccepted() throws {
         var bench = registered(1)
         bench.register(with: [servers[1]])
-        var sent = bench.publishAll().registers
+        var sent = bench.publishAll().registrations
         #expect(sent.map(\.server) == [servers[1]])
         bench.pass(.seconds(3600))
         let advertised = bench.publishAll().advertisements.last ?? bench.machine.advertisement(at: bench.now)
         #expect(advertised.info.map(\.publicKey) == [servers[0].compressed])
         #expect(bench.status(servers[0]) == .registered(version: 1))
         bench.answer(try #require(sent.first))
-        sent = bench.publishAll().registers
+        sent = bench.publishAll().registrations
         #expect(sent.map(\.server) == [servers[0]])
         #expect(try preferences(bench, sent.first).unregister)
         bench.answer(try #require(sent.first))
         // A server that was left is no reason to leave another one before it has accepted the device again.
         bench.register(with: [servers[0]])
-        sent = bench.publishAll().registers
+        sent = bench.publishAll().registrations
         #expect(sent.map(\.server) == [servers[0]])
         bench.answer(try #require(sent.first))
-        #expect(bench.publishAll().registers.map(\.server) == [servers[1]])
+        #expect(bench.publishAll().registrations.map(\.server) == [servers[1]])
     }
 
     @Test func allFormerServersAreKeptUntilANewOneHasAccepted() throws {
         var bench = registered(2)
         bench.register(with: [servers[2]])
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         #expect(sent.map(\.server) == [servers[2]])
         bench.answer(try #require(sent.first))
-        #expect(Set(bench.publishAll().registers.map(\.server)) == Set(servers.prefix(2)))
+        #expect(Set(bench.publishAll().registrations.map(\.server)) == Set(servers.prefix(2)))
     }
 
     /// Record and farewell had the same version, so a new one is needed: the dropped server would refuse that version.
@@ -215,11 +215,11 @@ import WakuCrypto
         var profile = V01DeviceProfile.phone
         profile.blockedChats = ["spam"]
         bench.register(profile, with: [servers[0]])
-        var sent = bench.publishAll().registers
+        var sent = bench.publishAll().registrations
         #expect(try sent.map { try preferences(bench, $0).version } == [2, 2])
         for sent in sent { bench.answer(sent) }
         bench.register(profile, with: Array(servers.prefix(2)))
-        sent = bench.publishAll().registers
+        sent = bench.publishAll().registrations
         #expect(try sent.map { try preferences(bench, $0).version } == [3, 3])
     }
 
@@ -228,10 +228,10 @@ import WakuCrypto
     @Test func versionMismatchContinuesFromTheReturnedVersion() throws {
         var bench = V01MachineBench()
         bench.register(with: Array(servers.prefix(2)))
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         let stored = V01.Preferences(devices: [V01Account.device("tablet")], version: 41, accessToken: V01Account.newToken())
         bench.answer(sent[0], .versionMismatch, stored)
-        let next = bench.publishAll().registers
+        let next = bench.publishAll().registrations
         #expect(next.map(\.server) == [sent[0].server])
         let preferences = try preferences(bench, next.first)
         #expect(preferences.version == 42)
@@ -240,11 +240,11 @@ import WakuCrypto
         #expect(preferences.accessToken == stored.accessToken)
         // The other server gets the new record once it answered the old one.
         bench.answer(sent[1])
-        let other = bench.publishAll().registers
+        let other = bench.publishAll().registrations
         #expect(other.map(\.server) == [sent[1].server] && other[0].register.payload == next[0].register.payload)
         bench.answer(next[0])
         bench.answer(other[0])
-        #expect(bench.publishAll().registers.isEmpty)
+        #expect(bench.publishAll().registrations.isEmpty)
         #expect([sent[0], sent[1]].allSatisfy { bench.status($0.server) == .registered(version: 42) })
     }
 
@@ -254,8 +254,8 @@ import WakuCrypto
         let stored = V01.Preferences(
             devices: [V01Account.device("own-device", token: "old"), V01Account.device("tablet")], version: 7,
             accessToken: V01Account.newToken())
-        bench.answer(bench.publishAll().registers[0], .versionMismatch, stored)
-        let preferences = try preferences(bench, bench.publishAll().registers.first)
+        bench.answer(bench.publishAll().registrations[0], .versionMismatch, stored)
+        let preferences = try preferences(bench, bench.publishAll().registrations.first)
         #expect(preferences.devices.map(\.installationID.string) == ["tablet", "own-device"])
         #expect(preferences.devices.last?.token == DeviceToken("device-token"))
     }
@@ -265,7 +265,7 @@ import WakuCrypto
         bench.register(with: [servers[0]])
         var versions: [UInt64] = []
         for _ in 0..<4 {
-            let sent = try #require(bench.publishAll().registers.first)
+            let sent = try #require(bench.publishAll().registrations.first)
             versions.append(try preferences(bench, sent).version)
             bench.answer(sent, .versionMismatch)
             bench.pass(.seconds(400))
@@ -277,21 +277,21 @@ import WakuCrypto
     @Test func ownRecordInAMismatchIsSuccess() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
-        let sent = try #require(bench.publishAll().registers.first)
+        let sent = try #require(bench.publishAll().registrations.first)
         bench.answer(sent, .versionMismatch, try preferences(bench, sent))
-        #expect(bench.status(servers[0]) == .registered(version: 1) && bench.publishAll().registers.isEmpty)
+        #expect(bench.status(servers[0]) == .registered(version: 1) && bench.publishAll().registrations.isEmpty)
     }
 
     @Test func versionFarAheadIsNotBelieved() throws {
         for version: UInt64 in [.max, .max - 1, 1 << 40] {
             var bench = V01MachineBench()
             bench.register(with: Array(servers.prefix(2)))
-            let sent = bench.publishAll().registers
+            let sent = bench.publishAll().registrations
             let stored = V01.Preferences(devices: [V01Account.device()], version: version, accessToken: V01Account.newToken())
             bench.answer(sent[0], .versionMismatch, stored)
             bench.answer(sent[1])
             #expect(bench.status(sent[0].server) == .refused(.versionExhausted) && bench.status(sent[1].server) == .registered(version: 1))
-            #expect(bench.publishAll().registers.isEmpty)
+            #expect(bench.publishAll().registrations.isEmpty)
         }
     }
 
@@ -303,7 +303,7 @@ import WakuCrypto
         var count = 0
         let end = bench.now + .seconds(3600)
         while bench.now < end {
-            for sent in bench.publishAll().registers {
+            for sent in bench.publishAll().registrations {
                 count += 1
                 if sent.server == servers[2] {
                     bench.answer(sent)
@@ -329,7 +329,7 @@ import WakuCrypto
         var turns = [servers[0]: false, servers[1]: true]
         let end = bench.now + .seconds(3600)
         while bench.now < end, count < 1000 {
-            for sent in bench.publishAll().registers {
+            for sent in bench.publishAll().registrations {
                 count += 1
                 if turns[sent.server] == true {
                     version += 100
@@ -353,16 +353,16 @@ import WakuCrypto
     @Test func backOffIsExponentialAndEndsInALongPause() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
-        let first = try #require(bench.publishAll().registers.first)
+        let first = try #require(bench.publishAll().registrations.first)
         var pauses: [Duration] = []
-        for _ in 0..<RegistrationMachine.tryLimit {
+        for _ in 0..<RegistrationTiming.tryLimit {
             bench.pass(.seconds(10))
             guard case .willRetry(_, _, let pause)? = bench.takeActions().events.last else { break }
             pauses.append(pause)
-            #expect(bench.publishAll().registers.isEmpty)
+            #expect(bench.publishAll().registrations.isEmpty)
             bench.pass(pause)
             // Byte for byte the same, so that a server recognizes the repetition.
-            #expect(bench.publishAll().registers == [first])
+            #expect(bench.publishAll().registrations == [first])
         }
         #expect(pauses.count == 12 && zip(pauses.dropLast(), pauses.dropFirst().dropLast()).allSatisfy { $0 < $1 })
         #expect(pauses[0] >= .seconds(30) && pauses[1] >= .seconds(120) && pauses[11] == .seconds(24 * 3600))
@@ -371,39 +371,39 @@ import WakuCrypto
     @Test func lateAnswerCounts() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
-        let sent = try #require(bench.publishAll().registers.first)
+        let sent = try #require(bench.publishAll().registrations.first)
         bench.pass(.seconds(25))
         bench.answer(sent)
         #expect(bench.status(servers[0]) == .registered(version: 1))
         bench.pass(.seconds(3600))
-        #expect(bench.publishAll().registers.isEmpty)
+        #expect(bench.publishAll().registrations.isEmpty)
     }
 
     @Test func internalErrorIsTriedAgainAfterAPause() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
-        let sent = try #require(bench.publishAll().registers.first)
+        let sent = try #require(bench.publishAll().registrations.first)
         bench.answer(sent, .internalError)
-        #expect(bench.publishAll().registers.isEmpty && bench.status(servers[0]) == .pending(tries: 1))
+        #expect(bench.publishAll().registrations.isEmpty && bench.status(servers[0]) == .pending(tries: 1))
         bench.pass(.seconds(40))
-        #expect(bench.publishAll().registers == [sent])
+        #expect(bench.publishAll().registrations == [sent])
     }
 
     @Test func failedPublicationIsTriedAgain() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
         for action in bench.takeActions() { bench.publish(action, isPublished: false) }
-        #expect(bench.publishAll().registers.isEmpty)
+        #expect(bench.publishAll().registrations.isEmpty)
         bench.pass(.seconds(40))
-        #expect(bench.publishAll().registers.count == 1)
+        #expect(bench.publishAll().registrations.count == 1)
     }
 
     @Test func answersToOthersRegistersAreIgnored() throws {
         var bench = V01MachineBench()
         bench.register(with: Array(servers.prefix(2)))
-        let sent = bench.publishAll().registers
-        bench.answer(SentRegister(server: sent[0].server, register: sent[1].register))
-        bench.answer(SentRegister(server: servers[2], register: sent[0].register))
+        let sent = bench.publishAll().registrations
+        bench.answer(SentRegistration<Version01>(server: sent[0].server, registration: sent[1].register))
+        bench.answer(SentRegistration<Version01>(server: servers[2], registration: sent[0].register))
         #expect(sent.allSatisfy { bench.status($0.server) == .pending(tries: 0) })
     }
 
@@ -412,9 +412,9 @@ import WakuCrypto
     @Test func malformedMessageIsTriedOnceMoreWithAFreshAccessToken() throws {
         var bench = V01MachineBench()
         bench.register(with: Array(servers.prefix(2)))
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         for sent in sent { bench.answer(sent, .malformedMessage) }
-        let again = bench.publishAll().registers
+        let again = bench.publishAll().registrations
         #expect(again.count == 2 && Set(again.map(\.register.payload)).count == 1)
         let (old, new) = (try preferences(bench, sent[0]), try preferences(bench, again[0]))
         #expect(new.accessToken != old.accessToken && new.accessToken.isUUID && new.version == 2)
@@ -422,22 +422,22 @@ import WakuCrypto
         bench.answer(again[1])
         #expect(bench.status(again[0].server) == .refused(.malformedMessage) && bench.status(again[1].server) == .registered(version: 2))
         bench.pass(.seconds(2 * 24 * 3600))
-        #expect(bench.publishAll().registers.isEmpty)
+        #expect(bench.publishAll().registrations.isEmpty)
         // No retry until the application changes something.
         var profile = V01DeviceProfile.phone
         profile.deviceToken = DeviceToken("another")
         bench.register(profile, with: Array(servers.prefix(2)))
-        #expect(bench.publishAll().registers.count == 2)
+        #expect(bench.publishAll().registrations.count == 2)
     }
 
     @Test func unsupportedTokenTypeIsNotTriedAgain() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
-        bench.answer(try #require(bench.publishAll().registers.first), .unsupportedTokenType)
+        bench.answer(try #require(bench.publishAll().registrations.first), .unsupportedTokenType)
         #expect(bench.takeActions().events == [.refused(by: servers[0], .unsupportedTokenType)])
         bench.pass(.seconds(2 * 24 * 3600))
         bench.register(with: [servers[0]])
-        #expect(bench.publishAll().registers.isEmpty)
+        #expect(bench.publishAll().registrations.isEmpty)
     }
 
     /// The server may have an earlier version of the record.
@@ -446,10 +446,10 @@ import WakuCrypto
         var profile = V01DeviceProfile.phone
         profile.platform = .firebase
         bench.register(profile, with: Array(servers.prefix(2)))
-        for sent in bench.publishAll().registers { bench.answer(sent, sent.server == servers[1] ? .unsupportedTokenType : nil) }
+        for sent in bench.publishAll().registrations { bench.answer(sent, sent.server == servers[1] ? .unsupportedTokenType : nil) }
         #expect(bench.status(servers[1]) == .refused(.unsupportedTokenType))
         bench.register(profile, with: [servers[0]])
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         #expect(sent.map(\.server) == [servers[1]])
         #expect(try preferences(bench, sent.first).unregister)
         bench.answer(sent[0])
@@ -459,14 +459,14 @@ import WakuCrypto
     @Test func serverThatRefusesAnUnregistrationIsNotAskedAgain() throws {
         var bench = registered(2)
         bench.register(with: [servers[0]])
-        bench.answer(try #require(bench.publishAll().registers.first), .malformedMessage)
+        bench.answer(try #require(bench.publishAll().registrations.first), .malformedMessage)
         #expect(bench.takeActions().events == [.refused(by: servers[1], .malformedMessage)])
         #expect(bench.status(servers[1]) == .unregistered)
         bench.pass(.seconds(2 * 24 * 3600))
         var profile = V01DeviceProfile.phone
         profile.deviceToken = DeviceToken("another")
         bench.register(profile, with: [servers[0]])
-        #expect(bench.publishAll().registers.map(\.server) == [servers[0]])
+        #expect(bench.publishAll().registrations.map(\.server) == [servers[0]])
     }
 
     // MARK: The access token
@@ -476,7 +476,7 @@ import WakuCrypto
         profile.contactsOnly = true
         var bench = V01MachineBench()
         bench.register(profile, with: [servers[0]])
-        let device = try #require(try preferences(bench, bench.publishAll().registers.first).devices.first)
+        let device = try #require(try preferences(bench, bench.publishAll().registrations.first).devices.first)
         // An empty list would give the token to everyone.
         #expect(device.filters?.allowedKeyList.count == 1)
         #expect(V01.openToken(device.filters?.allowedKeyList ?? [], from: bench.identity.publicKey, by: .generate()) == nil)
@@ -489,7 +489,7 @@ import WakuCrypto
         profile.contacts = [contact.publicKey]
         var bench = V01MachineBench()
         bench.register(profile, with: [servers[0]])
-        let preferences = try preferences(bench, bench.publishAll().registers.first)
+        let preferences = try preferences(bench, bench.publishAll().registrations.first)
         let list = try #require(preferences.devices.first?.filters?.allowedKeyList)
         #expect(V01.openToken(list, from: bench.identity.publicKey, by: contact) == preferences.accessToken)
     }
@@ -503,11 +503,11 @@ import WakuCrypto
         let old = bench.machine.own.accessToken
         profile.contacts = [other.publicKey]
         bench.register(profile, with: [servers[0]])
-        let sent = try #require(bench.publishAll().registers.first)
+        let sent = try #require(bench.publishAll().registrations.first)
         // Even when the server returns a record with the old token, and with another device that has it sealed.
         let tablet = V01Account.device("tablet", allowed: [V01.sealToken(old, from: bench.identity, to: contact.publicKey)])
         bench.answer(sent, .versionMismatch, V01.Preferences(devices: [tablet], version: 9, accessToken: old))
-        let preferences = try preferences(bench, bench.publishAll().registers.first)
+        let preferences = try preferences(bench, bench.publishAll().registrations.first)
         #expect(preferences.accessToken != old && preferences.devices.count == 2)
         for device in preferences.devices {
             let list = try #require(device.filters?.allowedKeyList)
@@ -527,11 +527,11 @@ import WakuCrypto
         let token = V01Account.newToken()
         let list = [V01.sealToken(token, from: bench.identity, to: contact.publicKey)]
         let stored = V01.Preferences(devices: [V01Account.device("tablet", allowed: list)], version: 3, accessToken: token)
-        bench.answer(try #require(bench.publishAll().registers.first), .versionMismatch, stored)
-        bench.answer(try #require(bench.publishAll().registers.first))
+        bench.answer(try #require(bench.publishAll().registrations.first), .versionMismatch, stored)
+        bench.answer(try #require(bench.publishAll().registrations.first))
         profile.contacts = []
         bench.register(profile, with: [servers[0]])
-        let sent = try preferences(bench, bench.publishAll().registers.first)
+        let sent = try preferences(bench, bench.publishAll().registrations.first)
         let tablet = try #require(sent.devices.first { $0.installationID == InstallationID("tablet") })
         #expect(sent.accessToken == token && tablet.filters?.allowedKeyList == list)
         // The own device's list has the account itself only.
@@ -545,10 +545,10 @@ import WakuCrypto
         let day = Duration.seconds(24 * 3600)
         var bench = registered(2)
         bench.pass(day * 26)
-        try bench.restart()
-        #expect(bench.publishAll().registers.isEmpty)
+        bench.restart()
+        #expect(bench.publishAll().registrations.isEmpty)
         bench.pass(day * 4)
-        let sent = Set(bench.publishAll().registers)
+        let sent = Set(bench.publishAll().registrations)
         #expect(Set(sent.map(\.server)) == Set(servers.prefix(2)))
         for sent in sent {
             let renewed = try preferences(bench, sent)
@@ -559,7 +559,7 @@ import WakuCrypto
         _ = bench.publishAll()
         #expect(bench.status(servers[0]) == .registered(version: 2) && bench.machine.advertisement(at: bench.now).info.count == 2)
         bench.pass(day * 26)
-        #expect(bench.publishAll().registers.isEmpty)
+        #expect(bench.publishAll().registrations.isEmpty)
     }
 
     @Test func recordOfUnknownAgeIsRenewedWithinAMonth() throws {
@@ -570,9 +570,9 @@ import WakuCrypto
         }
         record.renewal = nil
         bench.stored[.server(servers[0])] = .server(record)
-        try bench.restart()
+        bench.restart()
         bench.pass(.seconds(30 * 24 * 3600))
-        #expect(!bench.publishAll().registers.isEmpty)
+        #expect(!bench.publishAll().registrations.isEmpty)
     }
 
     // MARK: Unregistering
@@ -580,7 +580,7 @@ import WakuCrypto
     @Test func unregisteringEndsTheRecordWithoutOtherDevices() throws {
         var bench = registered(2)
         bench.take(bench.machine.setReceiving(false, at: bench.now))
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         #expect(sent.count == 2)
         for sent in sent {
             let preferences = try preferences(bench, sent)
@@ -592,17 +592,17 @@ import WakuCrypto
         #expect(bench.publishAll().advertisements.last?.info == [])
         bench.pass(.seconds(7 * 24 * 3600))
         let later = bench.publishAll()
-        #expect(later.registers.isEmpty && later.advertisements.isEmpty)
+        #expect(later.registrations.isEmpty && later.advertisements.isEmpty)
     }
 
     @Test func unregisteringKeepsTheOtherDevices() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
         let stored = V01.Preferences(devices: [V01Account.device("tablet")], version: 3, accessToken: V01Account.newToken())
-        bench.answer(bench.publishAll().registers[0], .versionMismatch, stored)
-        bench.answer(bench.publishAll().registers[0])
+        bench.answer(bench.publishAll().registrations[0], .versionMismatch, stored)
+        bench.answer(bench.publishAll().registrations[0])
         bench.take(bench.machine.setReceiving(false, at: bench.now))
-        let sent = try #require(bench.publishAll().registers.first)
+        let sent = try #require(bench.publishAll().registrations.first)
         let preferences = try preferences(bench, sent)
         #expect(!preferences.unregister && preferences.version == 5 && preferences.accessToken == stored.accessToken)
         #expect(preferences.devices.map(\.installationID.string) == ["tablet"])
@@ -615,22 +615,22 @@ import WakuCrypto
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
         let stored = V01.Preferences(devices: [V01Account.device("tablet")], version: 3, accessToken: V01Account.newToken())
-        bench.answer(bench.publishAll().registers[0], .versionMismatch, stored)
-        bench.answer(bench.publishAll().registers[0])
+        bench.answer(bench.publishAll().registrations[0], .versionMismatch, stored)
+        bench.answer(bench.publishAll().registrations[0])
         bench.take(bench.machine.setReceiving(false, at: bench.now))
-        bench.answer(try #require(bench.publishAll().registers.first))
+        bench.answer(try #require(bench.publishAll().registrations.first))
         #expect(bench.publishAll().advertisements.map { $0.info.map(\.installationID.string) } == [["tablet"]])
         bench.pass(.seconds(7 * 24 * 3600))
-        try bench.restart()
+        bench.restart()
         #expect(bench.publishAll().advertisements.isEmpty)
     }
 
     @Test func unregistrationIsTriedUntilAnswered() throws {
         var bench = registered(1)
         bench.take(bench.machine.setReceiving(false, at: bench.now))
-        let sent = try #require(bench.publishAll().registers.first)
+        let sent = try #require(bench.publishAll().registrations.first)
         bench.pass(.seconds(60))
-        #expect(bench.publishAll().registers == [sent])
+        #expect(bench.publishAll().registrations == [sent])
     }
 
     // MARK: Advertising
@@ -638,7 +638,7 @@ import WakuCrypto
     @Test func advertisesAfterEachRegistration() throws {
         var bench = V01MachineBench()
         bench.register(with: Array(servers.prefix(2)))
-        let sent = bench.publishAll().registers
+        let sent = bench.publishAll().registrations
         bench.answer(sent[0])
         let first = try #require(bench.publishAll().advertisements.first)
         let token = try preferences(bench, sent[0]).accessToken
@@ -655,7 +655,7 @@ import WakuCrypto
         profile.contactsOnly = true
         var bench = V01MachineBench()
         bench.register(profile, with: [servers[0]])
-        bench.answer(bench.publishAll().registers[0])
+        bench.answer(bench.publishAll().registrations[0])
         let row = try #require(bench.publishAll().advertisements.first?.info.first)
         #expect(row.accessToken.isEmpty && row.publicKey == servers[0].compressed)
     }
@@ -666,8 +666,8 @@ import WakuCrypto
         bench.register(with: [servers[0]])
         let tablet = V01Account.device("tablet", allowed: [[1]])
         let stored = V01.Preferences(devices: [tablet], version: 3, accessToken: V01Account.newToken())
-        bench.answer(bench.publishAll().registers[0], .versionMismatch, stored)
-        bench.answer(bench.publishAll().registers[0])
+        bench.answer(bench.publishAll().registrations[0], .versionMismatch, stored)
+        bench.answer(bench.publishAll().registrations[0])
         let rows = try #require(bench.publishAll().advertisements.last?.info)
         #expect(rows.count == 2 && rows.allSatisfy(\.accessToken.isEmpty))
     }
@@ -678,7 +678,7 @@ import WakuCrypto
         #expect(bench.publishAll().advertisements.isEmpty)
         bench.pass(.seconds(3600 + 1))
         #expect(bench.publishAll().advertisements.count == 1)
-        try bench.restart(after: .seconds(60))
+        bench.restart(after: .seconds(60))
         #expect(bench.publishAll().advertisements.map(\.info.count) == [1])
     }
 }

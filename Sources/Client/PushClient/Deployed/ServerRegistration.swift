@@ -20,18 +20,7 @@ struct ServerRegistration: RegistrationState {
     }
 
     /// A registration or unregistration being sent to the server.
-    ///
-    ///     unsent ──(published)──▶ sent ──(10 s)──▶ paused ──(time passed)──▶ unsent
-    ///                               └─(VERSION_MISMATCH)─▶ checking ──(own query answered, or not)──▶ unsent with a higher version
-    struct Attempt: Codable, Hashable, Sendable {
-        enum State: Codable, Hashable, Sendable {
-            case unsent
-            case sent(deadline: StoredTime)
-            case paused(until: StoredTime)
-            /// The server answered VERSION_MISMATCH: it is queried for its version.
-            case checking(deadline: StoredTime)
-        }
-
+    struct Attempt: RegistrationAttempt, Codable, Hashable, Sendable {
         /// nil for an unregistration.
         let contentVersion: UInt64?
         let version: UInt64
@@ -39,7 +28,7 @@ struct ServerRegistration: RegistrationState {
         @StoredBytes var sealed: [UInt8]
         @StoredBytes var requestID: [UInt8]
         @StoredBytes var grant: [UInt8]
-        var state = State.unsent
+        var state = AttemptState.unsent
         /// Failed tries since the last long pause.
         var tries = 0
         /// Consecutive VERSION_MISMATCH answers.
@@ -48,14 +37,6 @@ struct ServerRegistration: RegistrationState {
         var relayFailures = 0
 
         var isUnregistration: Bool { contentVersion == nil }
-
-        /// Whether an answer may still arrive.
-        var isInFlight: Bool {
-            switch state {
-            case .unsent, .sent, .checking: true
-            case .paused: false
-            }
-        }
     }
 
     struct Accepted: Codable, Hashable, Sendable {
@@ -87,14 +68,17 @@ struct ServerRegistration: RegistrationState {
         set { if let newValue { phase = .pending(newValue) } }
     }
 
-    /// The time of the next action that does not depend on an answer.
-    var nextWakeUp: Timestamp? {
-        switch attempt?.state {
-        case .sent(let time), .paused(let time), .checking(let time): time.time
-        case .unsent: nil
-        case nil: isWanted && phase == .idle ? accepted?.renewal?.time : nil
-        }
+    var tries: Int {
+        get { attempt?.tries ?? 0 }
+        set { attempt?.tries = newValue }
     }
+
+    var relayFailures: Int {
+        get { attempt?.relayFailures ?? 0 }
+        set { attempt?.relayFailures = newValue }
+    }
+
+    var renewsAt: Timestamp? { isWanted && phase == .idle ? accepted?.renewal?.time : nil }
 
     /// Whether no registration is in flight, and the device is not to be unregistered.
     var mayBeSentAgain: Bool {
@@ -105,7 +89,6 @@ struct ServerRegistration: RegistrationState {
         }
     }
 
-    var isPending: Bool { attempt != nil }
     var isRegistered: Bool { accepted != nil && attempt?.isUnregistration != true }
     /// Not while it is registered with again, with the same content, and not after it refused that: it may have lost the registration.
     var replacesOthers: Bool {
@@ -117,7 +100,6 @@ struct ServerRegistration: RegistrationState {
         case .left: false
         }
     }
-    var pausedUntil: Timestamp? { if case .paused(let until) = attempt?.state { until.time } else { nil } }
 
     var status: RegistrationStatus {
         switch phase {

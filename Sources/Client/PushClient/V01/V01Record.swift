@@ -91,27 +91,17 @@ struct V01ServerRecord: RegistrationState {
     }
 
     /// A Register being sent.
-    ///
-    ///     unsent ──(published)──▶ sent ──(10 s, or INTERNAL_ERROR)──▶ paused ──(time passed)──▶ unsent
-    struct Attempt: Codable, Hashable, Sendable {
-        enum State: Codable, Hashable, Sendable {
-            case unsent
-            case sent(deadline: StoredTime)
-            case paused(until: StoredTime)
-        }
-
+    struct Attempt: RegistrationAttempt, Codable, Hashable, Sendable {
         let content: V01Content
         let isFarewell: Bool
         /// The value of ``V01OwnRecord/generation`` when the attempt began.
         let generation: UInt64
         /// The signature for this server. It is kept for the same content, so that repetitions are the same byte for byte.
         @StoredBytes var signature: [UInt8]
-        var state = State.unsent
+        var state = AttemptState.unsent
 
         var register: V01.Register { V01.Register(payload: content.payload, signature: signature) }
-
-        /// Whether an answer may still arrive.
-        var isInFlight: Bool { if case .paused = state { false } else { true } }
+        var requestID: [UInt8] { register.requestID }
     }
 
     @Stored var server: PublicKey
@@ -125,11 +115,9 @@ struct V01ServerRecord: RegistrationState {
     var lastVersion: UInt64 = 0
     /// Whether the server may have a record with this device, as far as this client knows.
     var mayBeRegistered = false
-    /// Failed tries since the last long pause.
     var tries = 0
     /// VERSION_MISMATCH answers since the application's last change.
     var mismatches = 0
-    /// Consecutive failed publications.
     var relayFailures = 0
     /// MALFORMED_MESSAGE was answered with a new access token, since the application's last change.
     var hasTriedNewToken = false
@@ -143,19 +131,9 @@ struct V01ServerRecord: RegistrationState {
         set { if let newValue { phase = .pending(newValue) } }
     }
 
-    /// The time of the next action that does not depend on an answer.
-    var nextWakeUp: Timestamp? {
-        switch attempt?.state {
-        case .sent(let time), .paused(let time): time.time
-        case .unsent: nil
-        case nil: isWanted && phase == .idle && accepted != nil ? renewal?.time : nil
-        }
-    }
-
+    var renewsAt: Timestamp? { isWanted && phase == .idle && accepted != nil ? renewal?.time : nil }
     var replacesOthers: Bool { isRegistered }
-    var isPending: Bool { attempt != nil }
     var isRegistered: Bool { accepted != nil && phase != .left && attempt?.isFarewell != true }
-    var pausedUntil: Timestamp? { if case .paused(let until) = attempt?.state { until.time } else { nil } }
 
     mutating func resetCounters() {
         (tries, mismatches, relayFailures, hasTriedNewToken) = (0, 0, 0, false)

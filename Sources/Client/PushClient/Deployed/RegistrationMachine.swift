@@ -6,39 +6,76 @@ import WakuCrypto
 ///
 /// Each server has at most one pending registration, until its answer or for 10 s; ``ServerRegistration`` shows the states.
 struct RegistrationMachine: RegistrationStates {
-    static let answerDeadline = Duration.seconds(10)
     static let ownQueryDeadline = Duration.seconds(4)
-    static let pauseBase = Duration.seconds(15)
-    static let tryLimit = 12
-    static let longPause = Duration.seconds(24 * 3600)
-    /// Caps the growth of pauses, since relays recover sooner than servers that don't answer.
-    static let relayFailureLimit = 5
-
-    enum Action: Hashable, Sendable {
-        case send(server: PublicKey, DeployedVersion.Registration)
-        /// Query the server for this client's own registration.
-        case checkOwn(server: PublicKey)
-        /// The registration with a server changed: the advertisement must be updated.
-        case rowsChanged
-        case report(PushClientEvent)
-    }
 
     private let cryptography: any ClientCryptography
+    var own: OwnRecord
+    var isOwnChanged: Bool
     var servers: [PublicKey: ServerRegistration] = [:]
-    /// The keys of ``servers`` in a fixed order, so that runs with the same seed are the same.
     var order: [PublicKey] = []
-    var actions: [Action] = []
+    var actions: [RegistrationAction<DeployedVersion>] = []
     var changed: Set<PublicKey> = []
 
-    init(cryptography: any ClientCryptography, restoring records: [ServerRegistration] = []) {
+    init(
+        cryptography: any ClientCryptography, own: OwnRecord?, restoring records: [ServerRegistration], installationID: InstallationID,
+        at now: Timestamp
+    ) {
         self.cryptography = cryptography
-        for record in records { servers[record.server] = record }
-        order = servers.keys.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
+        self.own = own ?? OwnRecord(installationID: installationID, time: now)
+        isOwnChanged = own == nil
+        restore(records)
+    }
+
+    // MARK: Settings
+
+    /// Sets the profile and the servers to register with. Sends nothing when nothing changed, unless it is to be sent again.
+    mutating func register(_ profile: DeviceProfile, with servers: [PushServer], again: Bool) {
+        let old = own.profile
+        // A server with another VAPID key gets the subscription with that one.
+        let renamesKey =
+            profile.platform == .webPush
+            && servers.contains { server in
+                own.servers.contains { $0.key == server.key && $0.vapidKey != server.vapidKey }
+            }
+        own.isReceiving = true
+        own.profile = profile
+        own.servers = servers.reduce(into: []) { list, server in
+            if !list.contains(where: { $0.key == server.key }) { list.append(server) }
+        }
+        // Contents of earlier releases have no list when there are no contacts.
+        let lacksList = profile.contactsOnly && own.content?.allowedKeyList.isEmpty == true
+        let revokesToken = lacksList || old.map { profile.revokesToken(of: $0) } ?? false
+        let isSame = own.content != nil && !renamesKey && !revokesToken && old.map { profile.isRegisteredAs($0) } ?? false
+        if !isSame { own.content = content(for: profile, keepsToken: !revokesToken) }
+        isOwnChanged = true
+        reconcile(again: again)
+    }
+
+    private func content(for profile: DeviceProfile, keepsToken: Bool) -> RegistrationContent {
+        let token = (keepsToken ? own.content?.accessToken : nil) ?? cryptography.makeAccessToken()
+        // Servers of the published dialect would give the token to everyone if the list were empty.
+        let keys = profile.contacts.isEmpty ? [cryptography.publicKey] : profile.contacts
+        let sorted = keys.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
+        return RegistrationContent(
+            version: (own.content?.version ?? 0) + 1, accessToken: token,
+            allowedKeyList: profile.contactsOnly ? sorted.map { StoredData(cryptography.seal(token, for: $0)) } : [])
+    }
+
+    mutating func setReceiving(_ isReceiving: Bool) {
+        own.isReceiving = isReceiving
+        isOwnChanged = true
+        reconcile()
+    }
+
+    mutating func setChatIdentity(_ chatIdentity: [UInt8]) {
+        guard own.chatIdentity != chatIdentity else { return }
+        own.chatIdentity = chatIdentity
+        isOwnChanged = true
+        if own.isReceiving { actions.append(.rowsChanged) }
     }
 
     // MARK: Target state
 
-    /// After a start: resumes the registrations that were pending when the process ended.
     mutating func resume(at now: Timestamp, jitter: inout Jitter) {
         for key in order {
             if let accepted = servers[key]?.accepted, accepted.renewal == nil {
@@ -56,14 +93,12 @@ struct RegistrationMachine: RegistrationStates {
     ///
     /// - Parameter again: Whether to register again with servers that may have lost the registration, refused it, or failed. The former one is still
     ///   advertised.
-    mutating func reconcile(_ own: OwnRecord, again: Bool = false, at now: Timestamp) {
+    mutating func reconcile(again: Bool = false) {
         // Web Push subscriptions go only to servers that the application named as servers for them.
         let isWebPush = own.profile?.platform == .webPush
         let wanted = own.isReceiving && own.content != nil ? own.servers.filter { !isWebPush || $0.vapidKey != nil } : []
         for server in wanted where servers[server.key] == nil {
-            servers[server.key] = ServerRegistration(server)
-            order.append(server.key)
-            changed.insert(server.key)
+            add(ServerRegistration(server))
         }
         for server in wanted {
             guard let record = servers[server.key], !record.isWanted || record.dialect != server.dialect else { continue }
@@ -77,25 +112,22 @@ struct RegistrationMachine: RegistrationStates {
             if servers[key]?.isWanted == true { update(key) { $0.isWanted = false } }
         }
         // Before servers that are not wanted any more are left: see isKept.
-        if again { for key in order { registerAgain(with: key, own) } }
-        for key in order { reconcile(key, own) }
+        if again { for key in order where servers[key]?.isWanted == true && servers[key]?.mayBeSentAgain == true { register(key) } }
+        for key in order { reconcile(key) }
     }
 
-    private mutating func registerAgain(with key: PublicKey, _ own: OwnRecord) {
-        guard let record = servers[key], record.isWanted, record.mayBeSentAgain, let content = own.content else { return }
-        register(key, content, own)
-    }
-
-    /// Forgets that a server accepted the registration, which it lost: the next ``reconcile(_:at:)`` registers again.
-    mutating func forgetAcceptance(by key: PublicKey) {
-        guard let record = servers[key], record.mayBeSentAgain else { return }
+    /// Registers again with a server that answered that it does not have the registration, unless it refused it.
+    mutating func lost(by key: PublicKey) {
+        guard let record = servers[key], record.mayBeSentAgain else { return reconcile() }
+        if case .refused = record.phase { return }
         update(key) {
             $0.phase = .idle
             $0.accepted = nil
         }
+        reconcile()
     }
 
-    mutating func reconcile(_ key: PublicKey, _ own: OwnRecord) {
+    mutating func reconcile(_ key: PublicKey) {
         guard let record = servers[key] else { return }
         // One registration at a time: the next one begins after the answer or the deadline of this one.
         if let attempt = record.attempt, attempt.isInFlight { return }
@@ -107,7 +139,7 @@ struct RegistrationMachine: RegistrationStates {
         case .pending(let attempt) where attempt.contentVersion == content.version: return
         case .refused(_, let version) where version == content.version: return
         case .idle where record.accepted?.contentVersion == content.version: return
-        case .idle, .pending, .refused, .left: register(key, content, own)
+        case .idle, .pending, .refused, .left: register(key)
         }
     }
 
@@ -134,10 +166,8 @@ struct RegistrationMachine: RegistrationStates {
         begin(key, registration, contentVersion: nil, after: previous)
     }
 
-    mutating func register(
-        _ key: PublicKey, _ content: RegistrationContent, _ own: OwnRecord, after previous: ServerRegistration.Attempt? = nil
-    ) {
-        guard let profile = own.profile else { return }
+    mutating func register(_ key: PublicKey, after previous: ServerRegistration.Attempt? = nil) {
+        guard let content = own.content, let profile = own.profile else { return }
         var registration = PushNotificationRegistration()
         profile.fill(&registration)
         registration.deviceToken = profile.deviceToken(for: own.servers.first { $0.key == key })
@@ -147,9 +177,6 @@ struct RegistrationMachine: RegistrationStates {
         begin(key, registration, contentVersion: content.version, after: previous)
     }
 
-    /// The registered installation, set by the owner of the machine.
-    var installationID = InstallationID("")
-
     private mutating func begin(
         _ key: PublicKey, _ content: PushNotificationRegistration, contentVersion: UInt64?, after previous: ServerRegistration.Attempt?
     ) {
@@ -157,7 +184,7 @@ struct RegistrationMachine: RegistrationStates {
         let (next, isExhausted) = record.lastVersion.addingReportingOverflow(1)
         guard !isExhausted else { return refuse(key, .versionExhausted, contentVersion) }
         var registration = content
-        registration.installationID = installationID
+        registration.installationID = own.installationID
         registration.version = max(next, contentVersion ?? 0)
         let sealed = cryptography.seal(registration, for: key)
         var attempt = ServerRegistration.Attempt(
@@ -195,8 +222,11 @@ struct RegistrationMachine: RegistrationStates {
 
     // MARK: Advertised rows
 
+    var hasSomethingToAdvertise: Bool { !own.chatIdentity.isEmpty || !advertisedRows.isEmpty }
+    var advertisesAtStart: Bool { own.isReceiving ? hasSomethingToAdvertise : own.nextAdvertisement != nil }
+
     /// The rows to advertise: those of servers that accepted the current content, also of servers to leave, until another one has accepted it.
-    func advertisedRows(_ own: OwnRecord) -> [PushNotificationQueryInfo] {
+    var advertisedRows: [PushNotificationQueryInfo] {
         guard own.isReceiving, let content = own.content, let profile = own.profile else { return [] }
         let owner = KeyHash(of: cryptography.publicKey).bytes
         return (own.serverKeys + order.filter(isKept)).compactMap { server in

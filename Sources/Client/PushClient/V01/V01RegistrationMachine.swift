@@ -7,30 +7,17 @@ import WakuCrypto
 /// A record lists all devices of the account. This client changes only its own device's part, and keeps the others as a server returned them with
 /// VERSION_MISMATCH: version 0.1 has no other way to learn of them, and no signature of theirs. Devices invented by a server would be kept too.
 struct V01RegistrationMachine: RegistrationStates {
-    static let answerDeadline = RegistrationMachine.answerDeadline
-    static let pauseBase = RegistrationMachine.pauseBase
-    static let tryLimit = RegistrationMachine.tryLimit
-    static let longPause = RegistrationMachine.longPause
-    static let relayFailureLimit = RegistrationMachine.relayFailureLimit
     /// Limits the version jump that a server can claim: a larger one would use up the version numbers for all servers, and is rejected.
     static let versionStepLimit: UInt64 = 1 << 32
     /// The maximum encoded length of the account's other devices: with more, the record could exceed the servers' limit.
     static let otherDevicesByteLimit = V01.Preferences.byteLimit / 2
 
-    enum Action: Hashable, Sendable {
-        case send(server: PublicKey, V01.Register)
-        /// The advertisement must be updated.
-        case rowsChanged
-        case report(PushClientEvent)
-    }
-
     let identity: PrivateKey
     var own: V01OwnRecord
     var isOwnChanged: Bool
     var servers: [PublicKey: V01ServerRecord] = [:]
-    /// The keys of ``servers`` in a fixed order.
-    private var order: [PublicKey] = []
-    var actions: [Action] = []
+    var order: [PublicKey] = []
+    var actions: [RegistrationAction<Version01>] = []
     var changed: Set<PublicKey> = []
 
     init(identity: PrivateKey, own: V01OwnRecord?, restoring records: [V01ServerRecord], installationID: InstallationID, at now: Timestamp)
@@ -38,8 +25,7 @@ struct V01RegistrationMachine: RegistrationStates {
         self.identity = identity
         self.own = own ?? V01OwnRecord(installationID: installationID, time: now)
         isOwnChanged = own == nil
-        for record in records { servers[record.server] = record }
-        order = servers.keys.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
+        restore(records)
     }
 
     // MARK: Settings
@@ -53,11 +39,7 @@ struct V01RegistrationMachine: RegistrationStates {
         own.profile = profile
         own.isReceiving = true
         own.servers = wanted.reduce(into: []) { list, server in if !list.contains(server) { list.append(server) } }
-        for server in own.servers where servers[server] == nil {
-            servers[server] = V01ServerRecord(server)
-            order.append(server)
-            changed.insert(server)
-        }
+        for server in own.servers where servers[server] == nil { add(V01ServerRecord(server)) }
         if own.accessToken.isEmpty {
             own.accessToken = .random()
         } else if revokesToken, !otherHasList {
@@ -80,16 +62,11 @@ struct V01RegistrationMachine: RegistrationStates {
         reconcile()
     }
 
-    /// Enables receiving with the last registered profile.
-    mutating func resumeReceiving() {
-        guard let profile = own.profile else { return }
-        register(profile, with: own.servers)
-    }
-
-    /// Ends the registration of this device with all servers.
-    mutating func unregister() {
-        guard own.isReceiving else { return }
-        own.isReceiving = false
+    mutating func setReceiving(_ isReceiving: Bool) {
+        if isReceiving, let profile = own.profile { return register(profile, with: own.servers) }
+        own.isReceiving = isReceiving
+        isOwnChanged = true
+        guard !isReceiving else { return }
         changeContent()
         reconcile()
     }
@@ -195,7 +172,6 @@ struct V01RegistrationMachine: RegistrationStates {
 
     // MARK: Target state
 
-    /// After a start: resumes the Registers that were pending when the process ended.
     mutating func resume(at now: Timestamp, jitter: inout Jitter) {
         for key in order {
             if servers[key]?.attempt?.state == .unsent { send(key) }
@@ -224,7 +200,7 @@ struct V01RegistrationMachine: RegistrationStates {
         }
         if isKept(key) { return }
         guard let content = record.isWanted ? own.content : own.farewell else { return }
-        var pause: V01ServerRecord.Attempt.State?
+        var pause: AttemptState?
         switch record.phase {
         case .pending(let attempt):
             if attempt.content == content, attempt.isFarewell != record.isWanted { return }
@@ -265,7 +241,7 @@ struct V01RegistrationMachine: RegistrationStates {
             case .paused:
                 update(key) { $0.attempt?.state = .unsent }
                 send(key)
-            case .unsent: break
+            case .unsent, .checking: break
             }
         }
         // A version of the record is for all servers.
@@ -274,6 +250,9 @@ struct V01RegistrationMachine: RegistrationStates {
     }
 
     // MARK: Advertised rows
+
+    var hasSomethingToAdvertise: Bool { !advertisedRows.isEmpty }
+    var advertisesAtStart: Bool { own.isReceiving && hasSomethingToAdvertise || own.nextAdvertisement != nil }
 
     /// Whether the server accepted this content. While it is renewed, the former version holds.
     private func has(_ content: V01Content, _ record: V01ServerRecord) -> Bool {

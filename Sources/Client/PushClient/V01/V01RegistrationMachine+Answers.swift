@@ -2,20 +2,12 @@ import StatusProtocol
 import Core
 import WakuCrypto
 
-/// Progress of Registers: publications, deadlines, pauses and answers.
+/// Progress of Registers: publications and answers.
 extension V01RegistrationMachine {
-    /// Whether the Register still needs publishing: its answer may have arrived meanwhile.
-    func isAwaitingPublication(_ register: V01.Register, to server: PublicKey) -> Bool {
-        servers[server]?.attempt.map { $0.register == register && $0.state == .unsent } ?? false
-    }
-
-    mutating func published(_ register: V01.Register, to server: PublicKey, at now: Timestamp) {
-        guard isAwaitingPublication(register, to: server), let attempt = servers[server]?.attempt else { return }
+    mutating func publicationEnded(to server: PublicKey, isPublished: Bool) {
+        // After a failure: the application may have changed its settings meanwhile; then this Register is never sent.
+        guard isPublished, let attempt = servers[server]?.attempt else { return reconcile() }
         notePublication(of: attempt.content, to: server)
-        update(server) {
-            $0.attempt?.state = .sent(deadline: StoredTime(now + Self.answerDeadline))
-            $0.relayFailures = 0
-        }
     }
 
     /// Once this content is published, any later content needs a higher version, at every server.
@@ -30,35 +22,10 @@ extension V01RegistrationMachine {
         if isReplaced { renewContent() }
     }
 
-    mutating func notPublished(_ register: V01.Register, to server: PublicKey, at now: Timestamp, jitter: Double) {
-        guard isAwaitingPublication(register, to: server) else { return }
-        update(server) { record in
-            record.relayFailures = min(record.relayFailures + 1, Self.relayFailureLimit)
-            let pause = RetryDelay.after(failures: record.relayFailures, base: Self.pauseBase, jitter: jitter)
-            record.attempt?.state = .paused(until: StoredTime(now + pause))
-        }
-        // The application may have changed its settings meanwhile; then this Register is never sent.
-        reconcile()
-    }
-
-    /// After no answer in time, or an unusable one: retries after a growing pause.
-    mutating func pause(_ key: PublicKey, at now: Timestamp, jitter: Double) {
-        guard let record = servers[key], record.attempt != nil else { return }
-        let tries = record.tries + 1
-        let isOver = tries >= Self.tryLimit
-        let pause = isOver ? Self.longPause : RetryDelay.after(failures: tries, base: Self.pauseBase, jitter: jitter)
-        update(key) {
-            $0.tries = isOver ? 0 : tries
-            $0.attempt?.state = .paused(until: StoredTime(now + pause))
-        }
-        actions.append(.report(.willRetry(key, tries: tries, after: pause)))
-    }
-
     // MARK: Answers
 
-    /// Handles an answer signed by the server. Late answers count: every repetition of a Register has the same id.
     mutating func answered(by server: PublicKey, _ response: V01.RegistrationResponse, at now: Timestamp, jitter: inout Jitter) {
-        guard let attempt = servers[server]?.attempt, attempt.register.requestID == response.requestID else { return }
+        guard let attempt = servers[server]?.attempt, attempt.requestID == response.requestID else { return }
         // The answer may arrive before the relay confirms the publication, or after it reported a failure.
         notePublication(of: attempt.content, to: server)
         switch response.error {
@@ -113,7 +80,7 @@ extension V01RegistrationMachine {
         guard renewContent() else { return refuse(server, attempt, .versionExhausted) }
         // The first higher version is sent at once. After a repeated refusal, the client pauses as if the server had not answered.
         guard mismatches > 1 else { return update(server) { $0.phase = .idle } }
-        update(server) { $0.tries = max($0.tries, min(mismatches, Self.tryLimit) - 2) }
+        update(server) { $0.tries = max($0.tries, min(mismatches, RegistrationTiming.tryLimit) - 2) }
         pause(server, at: now, jitter: jitter)
     }
 

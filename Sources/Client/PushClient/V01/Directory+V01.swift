@@ -2,22 +2,12 @@ import Core
 import StatusProtocol
 import WakuCrypto
 
-/// Which servers can notify which devices in version 0.1, according to signed advertisements and servers' answers.
-///
 /// An advertisement lists all devices of its owner, so that a newer one replaces an older one. For a row without a token, its server must be
 /// queried. There are no grants: servers that the registrant advertised, or that this client lists, are trusted.
 ///
 /// An advertisement has no signed version or time, so the timestamps of Waku messages order them. An old advertisement published again
 /// therefore counts as the newest until the owner's next one, within a day. Servers refuse its outdated tokens.
-struct V01Directory: DeviceDirectory {
-    private let identity: PrivateKey
-    var book: RegistrantBook
-
-    init(identity: PrivateKey, restoring records: [RegistrantRecord] = []) {
-        self.identity = identity
-        book = RegistrantBook(restoring: records)
-    }
-
+extension Directory {
     /// Adds the rows of an advertisement signed by the registrant. Rows with an unusable server key, installation id or token are left out.
     ///
     /// - Parameter sentAt: The publication time, in the client's time.
@@ -25,7 +15,7 @@ struct V01Directory: DeviceDirectory {
     mutating func learn(advertised rows: [V01.AdvertisementInfo], by owner: PublicKey, sentAt: Timestamp) -> (isNews: Bool, isWhole: Bool) {
         if let last = registrants[owner]?.advertisedAt, last.time > sentAt { return (false, true) }
         let (before, places) = (self.rows(of: owner), places(of: owner))
-        let usable = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
+        let usable = rows.prefix(Self.rowLimit).compactMap { info -> RegistrantRecord.Row? in
             guard let server = try? PublicKey(parsing: info.publicKey), info.installationID.isUsable,
                 info.accessToken.isEmpty || info.accessToken.isUUID
             else { return nil }
@@ -36,11 +26,11 @@ struct V01Directory: DeviceDirectory {
             row.withdrawal = nil
             return row
         }
-        book.update(owner) { record in
+        update(owner) { record in
             record.rows = usable.firstOfEachPlace
             record.advertisedAt = StoredTime(sentAt)
         }
-        return (self.places(of: owner) != places, usable.count == min(rows.count, Directory.rowLimit))
+        return (self.places(of: owner) != places, usable.count == min(rows.count, Self.rowLimit))
     }
 
     /// Adds a server's answer, which lists all devices of the registrant at this server. It can't displace rows of other servers: if there are too
@@ -48,9 +38,11 @@ struct V01Directory: DeviceDirectory {
     ///
     /// - Parameter rows: The rows of the answer. Rows about another registrant, or without a usable token, are left out.
     /// - Returns: Whether devices or their servers changed.
-    mutating func learn(answered rows: [V01.QueryInfo], about registrant: PublicKey, by server: PublicKey, at now: Timestamp) -> Bool {
+    mutating func learn(
+        answered rows: [V01.QueryInfo], about registrant: PublicKey, by server: PublicKey, identity: PrivateKey, at now: Timestamp
+    ) -> Bool {
         let hash = V01.KeyHash(of: registrant).bytes
-        let taken = rows.prefix(Directory.rowLimit).compactMap { info -> RegistrantRecord.Row? in
+        let taken = rows.prefix(Self.rowLimit).compactMap { info -> RegistrantRecord.Row? in
             guard info.publicKey == hash, info.installationID.isUsable else { return nil }
             guard info.encryptedAccessTokens.isEmpty else {
                 let token = V01.openToken(info.encryptedAccessTokens, from: registrant, by: identity)
@@ -60,10 +52,10 @@ struct V01Directory: DeviceDirectory {
         }
         let before = places(of: registrant)
         if !taken.isEmpty {
-            book.update(registrant) { record in
+            update(registrant) { record in
                 record.rows.removeAll { $0.server == server }
                 record.rows += taken.firstOfEachPlace
-                while record.rows.count > Directory.rowLimit { record.rows.removeLastOfTheLargestServer() }
+                while record.rows.count > Self.rowLimit { record.rows.removeLastOfTheLargestServer() }
             }
         }
         noteAnswered(Set(rows.map(\.installationID)), of: registrant, by: server, at: now)
