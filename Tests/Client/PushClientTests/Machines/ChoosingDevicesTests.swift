@@ -35,20 +35,6 @@ import WakuCrypto
         bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
     }
 
-    private func answer(
-        _ bench: inout MachineBench, _ query: SentQuery<DeployedVersion>, _ rows: [PushNotificationQueryInfo], by server: PublicKey
-    ) {
-        bench.take(bench.machine.queryAnswered(query.ticket, by: server, rows: rows, at: bench.now))
-    }
-
-    private func answer(_ bench: inout MachineBench, _ sent: SentRequest, _ error: PushNotificationReport.ErrorType? = nil) {
-        let reports = sent.message.requests.map {
-            PushNotificationReport(error: error, publicKey: $0.publicKey, installationID: $0.installationID)
-        }
-        let response = PushNotificationResponse(messageID: sent.request.messageID, reports: reports)
-        bench.take(bench.machine.requestAnswered(sent.ticket, by: sent.server, response, at: bench.now))
-    }
-
     private func endLookUp(_ bench: inout MachineBench, _ result: LookUpResult = .found) {
         bench.take(bench.machine.lookUpEnded([friend.key], result, at: bench.now))
     }
@@ -129,10 +115,10 @@ import WakuCrypto
         bench.machine.contactServers = servers.map { PushServer(key: $0) }
         bench.take(bench.machine.refresh(friend.key, at: bench.now))
         let query = try #require(bench.publishAll().queries.first)
-        answer(&bench, query, [friend.row(at: servers[0], "phone")], by: servers[0])
+        bench.answer(query, [friend.row(at: servers[0], "phone")], by: servers[0])
         notify(&bench)
         #expect(bench.publishAll().requests.isEmpty)
-        answer(&bench, query, [friend.row(at: servers[1], "tablet")], by: servers[1])
+        bench.answer(query, [friend.row(at: servers[1], "tablet")], by: servers[1])
         #expect(asked(bench.publishAll()) == ["phone", "tablet"])
     }
 
@@ -172,10 +158,10 @@ import WakuCrypto
             notify(&bench, id: [number])
             let query = try #require(bench.actions.queries.first)
             _ = bench.publishAll()
-            answer(&bench, query, [friend.row(at: servers[0], "phone"), friend.row(at: servers[0], "tablet")], by: servers[0])
+            bench.answer(query, [friend.row(at: servers[0], "phone"), friend.row(at: servers[0], "tablet")], by: servers[0])
             let sent = bench.publishAll()
             #expect(asked(sent) == ["phone", "tablet"])
-            for sent in sent.requests { answer(&bench, sent) }
+            for sent in sent.requests { bench.answer(sent) }
         }
         notify(&bench, id: [6])
         #expect(bench.publishAll().queries.isEmpty)
@@ -196,11 +182,11 @@ import WakuCrypto
         notify(&bench, id: [4])
         let second = bench.publishAll()
         #expect(second.queries.isEmpty && asked(second) == ["phone"])
-        answer(&bench, query, [friend.row(at: servers[0], "phone"), friend.row(at: servers[0], "tablet")], by: servers[0])
+        bench.answer(query, [friend.row(at: servers[0], "phone"), friend.row(at: servers[0], "tablet")], by: servers[0])
         notify(&bench, id: [5])
         let third = bench.publishAll()
         #expect(asked(third) == ["phone", "tablet"])
-        for sent in (first + second + third).requests { answer(&bench, sent) }
+        for sent in (first + second + third).requests { bench.answer(sent) }
 
         bench.pass(.seconds(24 * 3600))
         advertise(&bench, [friend.row(at: servers[0], "phone")], from: "phone")
@@ -222,7 +208,7 @@ import WakuCrypto
                 let sent = bench.publishAll()
                 let reported = sent.events.filter { if case .gaveUp = $0 { true } else { false } }
                 #expect(asked(sent) == ["tablet"] && reported.count == 1)
-                answer(&bench, try #require(sent.requests.first))
+                bench.answer(try #require(sent.requests.first))
                 #expect(Set(outcomes(bench, id: id)) == [.notified(by: servers[0]), .notAllowed])
             }
         }
@@ -249,7 +235,7 @@ import WakuCrypto
         notify(&bench)
         let actions = bench.publishAll()
         #expect(actions.requests.isEmpty)
-        answer(&bench, try #require(actions.queries.first), [friend.row(at: servers[0], "phone")], by: servers[0])
+        bench.answer(try #require(actions.queries.first), [friend.row(at: servers[0], "phone")], by: servers[0])
         #expect(asked(bench.publishAll()) == ["phone"])
     }
 
@@ -274,7 +260,7 @@ import WakuCrypto
         var bench = knowing([friend.row(at: servers[0], "phone")])
         bench.pass(.seconds(60))
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first), error)
+        bench.answer(try #require(bench.publishAll().requests.first), error)
         #expect(bench.machine.directory.validRows(of: friend.key).isEmpty)
         let age = Duration.seconds(120)
         bench.restart(after: .seconds(60))
@@ -292,7 +278,7 @@ import WakuCrypto
         var bench = knowing([friend.row(at: servers[0], "phone"), friend.row(at: servers[1], "tablet")])
         bench.pass(.seconds(1))
         notify(&bench)
-        for sent in bench.publishAll().requests { answer(&bench, sent, sent.server == servers[0] ? .notRegistered : nil) }
+        for sent in bench.publishAll().requests { bench.answer(sent, sent.server == servers[0] ? .notRegistered : nil) }
         // The first message is tried until it expires.
         for _ in 0..<120 {
             _ = bench.publishAll()

@@ -27,22 +27,6 @@ import WakuCrypto
         bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
     }
 
-    private func answer(
-        _ bench: inout MachineBench, _ sent: SentRequest, _ error: PushNotificationReport.ErrorType? = nil
-    ) {
-        let reports = sent.message.requests.map {
-            PushNotificationReport(error: error, publicKey: $0.publicKey, installationID: $0.installationID)
-        }
-        let response = PushNotificationResponse(messageID: sent.request.messageID, reports: reports)
-        bench.take(bench.machine.requestAnswered(sent.ticket, by: sent.server, response, at: bench.now))
-    }
-
-    private func answer(
-        _ bench: inout MachineBench, _ query: SentQuery<DeployedVersion>, _ rows: [PushNotificationQueryInfo], by server: PublicKey
-    ) {
-        bench.take(bench.machine.queryAnswered(query.ticket, by: server, rows: rows, at: bench.now))
-    }
-
     private func outcome(_ bench: MachineBench) -> [DeviceOutcome.Result] {
         bench.machine.notifications.messages[messageID]?.outcomes.map(\.result) ?? []
     }
@@ -61,7 +45,7 @@ import WakuCrypto
         notify(&bench, ["a", "b", "a"])
         let sent = try #require(bench.publishAll().requests.first)
         #expect(sent.message.requests.map(\.installationID.string) == ["a", "b"])
-        answer(&bench, sent)
+        bench.answer(sent)
         #expect(outcome(bench).count == 2)
     }
 
@@ -114,7 +98,7 @@ import WakuCrypto
             serverPublicKey: servers[0].compressed)
         notify(&bench, of: bench.publicKey)
         // The answer could name another device.
-        answer(&bench, try #require(bench.publishAll().queries.first), [row], by: servers[0])
+        bench.answer(try #require(bench.publishAll().queries.first), [row], by: servers[0])
         bench.pass(QueryTable.deadline)
         #expect(outcome(bench) == [.gaveUp(.noDevice)])
     }
@@ -140,7 +124,7 @@ import WakuCrypto
         #expect(sent.map(\.message.requests.count).sorted() == [50, 100, 100] && sent.allSatisfy { $0.server == servers[0] })
         #expect(Set(sent.flatMap { $0.message.requests.map(\.publicKey) }).count == friends.count)
         #expect(sent.allSatisfy { $0.message.encoded().count < SegmentAssembler.Limits().wholeByteCount })
-        for sent in sent { answer(&bench, sent) }
+        for sent in sent { bench.answer(sent) }
         #expect(outcome(bench) == Array(repeating: .notified(by: servers[0]), count: friends.count))
     }
 
@@ -155,7 +139,7 @@ import WakuCrypto
     @Test func successIsDoneAndOnNoOtherServer() throws {
         var bench = knowing(3)
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first))
+        bench.answer(try #require(bench.publishAll().requests.first))
         bench.pass(.seconds(3600))
         let actions = bench.publishAll()
         #expect(actions.requests.isEmpty && bench.machine.notifications.messages[messageID]?.isFinished == true)
@@ -199,7 +183,7 @@ import WakuCrypto
         let actions = bench.publishAll()
         #expect(actions.requests.map(\.server) == [servers[0]])
         let query = try #require(actions.queries.first { $0.registrant == friend.key })
-        answer(&bench, query, [friend.row(at: servers[1])], by: servers[1])
+        bench.answer(query, [friend.row(at: servers[1])], by: servers[1])
         bench.pass(.seconds(3))
         #expect(bench.publishAll().requests.map(\.server) == [servers[1]])
     }
@@ -248,7 +232,7 @@ import WakuCrypto
         let first = try #require(bench.publishAll().requests.first)
         bench.pass(.seconds(3))
         _ = bench.publishAll()
-        answer(&bench, first)
+        bench.answer(first)
         #expect(outcome(bench) == [.notified(by: first.server)])
         bench.pass(.seconds(3600))
         #expect(bench.publishAll().requests.isEmpty)
@@ -269,7 +253,7 @@ import WakuCrypto
                 last = bench.publishAll().requests.first ?? last
             }
             #expect(outcome(bench) == [.gaveUp(isExpired ? .expired : .noServer)])
-            answer(&bench, last)
+            bench.answer(last)
             #expect(outcome(bench) == [.notified(by: last.server)])
         }
     }
@@ -280,7 +264,7 @@ import WakuCrypto
         notify(&bench)
         let sent = try #require(bench.publishAll().requests.first)
         bench.take(bench.machine.setSending(false, at: bench.now))
-        answer(&bench, sent)
+        bench.answer(sent)
         #expect(outcome(bench) == [.gaveUp(.cancelled)])
     }
 
@@ -288,12 +272,12 @@ import WakuCrypto
         var bench = knowing(2)
         notify(&bench)
         let first = try #require(bench.publishAll().requests.first)
-        answer(&bench, first, .internalError)
+        bench.answer(first, .internalError)
         #expect(bench.publishAll().requests.isEmpty)
         bench.pass(.seconds(3))
         let second = try #require(bench.publishAll().requests.first)
         #expect(second.server == first.server && second.request.messageID == first.request.messageID)
-        answer(&bench, second, .internalError)
+        bench.answer(second, .internalError)
         let third = try #require(bench.publishAll().requests.first)
         #expect(third.server != first.server)
     }
@@ -329,7 +313,7 @@ import WakuCrypto
     func wrongTokenIsForgottenAndQueriedAgainOnceARound(_ error: PushNotificationReport.ErrorType) throws {
         var bench = knowing(1)
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first), error)
+        bench.answer(try #require(bench.publishAll().requests.first), error)
         #expect(bench.machine.directory.usableRows(of: InstallationID("friends-phone"), of: friend.key, at: bench.now).isEmpty)
         let after = bench.publishAll()
         #expect(after.queries.count == 1 && after.requests.isEmpty)
@@ -338,14 +322,14 @@ import WakuCrypto
         bench = knowing(2)
         notify(&bench)
         let first = try #require(bench.publishAll().requests.first)
-        answer(&bench, first, error)
+        bench.answer(first, error)
         let query = try #require(bench.publishAll().queries.first)
         var newer = friend
         newer.token = AccessToken("55555555-5555-4555-8555-555555555555")
-        for server in servers.prefix(2) { answer(&bench, query, [newer.row(at: server, version: 2)], by: server) }
+        for server in servers.prefix(2) { bench.answer(query, [newer.row(at: server, version: 2)], by: server) }
         let second = try #require(bench.publishAll().requests.first)
         #expect(second.message.requests.first?.accessToken == newer.token)
-        answer(&bench, second, error)
+        bench.answer(second, error)
         // Another server, without another query.
         let third = bench.publishAll()
         #expect(third.queries.isEmpty && third.requests.first.map { $0.server != second.server } == true)
@@ -360,9 +344,9 @@ import WakuCrypto
             let actions = bench.publishAll()
             requestCount += actions.requests.count
             queryCount += actions.queries.count
-            for sent in actions.requests { answer(&bench, sent, .wrongToken) }
+            for sent in actions.requests { bench.answer(sent, .wrongToken) }
             for query in actions.queries {
-                for server in servers.prefix(2) { answer(&bench, query, [friend.row(at: server, version: 1)], by: server) }
+                for server in servers.prefix(2) { bench.answer(query, [friend.row(at: server, version: 1)], by: server) }
             }
             if bench.actions.isEmpty, let next = bench.machine.nextWakeUp { bench.pass(next.since(bench.now)) }
         }
@@ -374,13 +358,13 @@ import WakuCrypto
         var bench = knowing(2)
         bench.pass(.seconds(1))
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first), .notRegistered)
+        bench.answer(try #require(bench.publishAll().requests.first), .notRegistered)
         let query = try #require(bench.publishAll().queries.first)
-        if isQueryAnswered { for server in servers.prefix(2) { answer(&bench, query, [], by: server) } }
+        if isQueryAnswered { for server in servers.prefix(2) { bench.answer(query, [], by: server) } }
         bench.pass(QueryTable.deadline)
         let other = try #require(bench.publishAll().requests.first)
         #expect(outcome(bench).isEmpty)
-        answer(&bench, other, .notRegistered)
+        bench.answer(other, .notRegistered)
         #expect(outcome(bench) == [.gaveUp(.notRegistered)] && !bench.machine.notifications.isActive)
 
         // The next message waits for one query too, also after a restart.
@@ -396,7 +380,7 @@ import WakuCrypto
     @Test func silentServerMayHaveTheDevice() throws {
         var bench = knowing(2)
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first), .notRegistered)
+        bench.answer(try #require(bench.publishAll().requests.first), .notRegistered)
         _ = bench.publishAll()
         bench.pass(QueryTable.deadline)
         #expect(bench.publishAll().requests.count == 1)
@@ -408,7 +392,7 @@ import WakuCrypto
     @Test func wrongTokenDoesNotMeanThatTheDeviceIsUnregistered() throws {
         var bench = knowing(1)
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first), .wrongToken)
+        bench.answer(try #require(bench.publishAll().requests.first), .wrongToken)
         _ = bench.publishAll()
         bench.pass(QueryTable.deadline)
         #expect(outcome(bench).isEmpty && bench.machine.notifications.isActive)
@@ -417,11 +401,11 @@ import WakuCrypto
     @Test func deviceThatRegisteredAgainIsNotified() throws {
         var bench = knowing(1)
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first), .notRegistered)
+        bench.answer(try #require(bench.publishAll().requests.first), .notRegistered)
         let query = try #require(bench.publishAll().queries.first)
-        answer(&bench, query, [friend.row(at: servers[0], version: 2)], by: servers[0])
+        bench.answer(query, [friend.row(at: servers[0], version: 2)], by: servers[0])
         let again = try #require(bench.publishAll().requests.first)
-        answer(&bench, again)
+        bench.answer(again)
         #expect(outcome(bench) == [.notified(by: servers[0])])
     }
 
@@ -429,7 +413,7 @@ import WakuCrypto
     @Test func unregisteredDeviceDoesNotHideThatAnotherIsForOthers() throws {
         var bench = knowing(1, ["b"])
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first), .notRegistered)
+        bench.answer(try #require(bench.publishAll().requests.first), .notRegistered)
         _ = bench.publishAll()
         bench.pass(QueryTable.deadline)
         let row = friend.row(at: servers[0], "a", allowedKeyList: [[1]])
@@ -473,7 +457,7 @@ import WakuCrypto
         notify(&bench)
         let query = try #require(bench.publishAll().queries.first)
         let stranger = newKey()
-        answer(&bench, query, [friend.row(at: stranger)], by: stranger)
+        bench.answer(query, [friend.row(at: stranger)], by: stranger)
         #expect(bench.machine.directory.servers(of: friend.key) == [servers[0]])
     }
 
@@ -482,7 +466,7 @@ import WakuCrypto
         bench.pass(.seconds(24 * 3600))
         notify(&bench)
         let query = try #require(bench.publishAll().queries.first)
-        answer(&bench, query, [friend.row(at: servers[1], "x"), friend.row(at: servers[0], "y", grant: [1])], by: servers[0])
+        bench.answer(query, [friend.row(at: servers[1], "x"), friend.row(at: servers[0], "y", grant: [1])], by: servers[0])
         #expect(bench.machine.directory.rows(of: friend.key).map(\.installationID.string) == ["friends-phone"])
     }
 
@@ -492,12 +476,12 @@ import WakuCrypto
         bench.machine.contactServers = servers.prefix(3).map { PushServer(key: $0) }
         bench.take(bench.machine.refresh(friend.key, at: bench.now))
         let query = try #require(bench.publishAll().queries.first)
-        answer(&bench, query, [], by: servers[0])
+        bench.answer(query, [], by: servers[0])
         #expect(bench.machine.queries.isUnderWay(about: friend.key))
         let invented = friend.row(at: servers[0], "invented", grant: [1])
-        answer(&bench, query, [invented], by: servers[0])
+        bench.answer(query, [invented], by: servers[0])
         #expect(bench.machine.queries.isUnderWay(about: friend.key))
-        answer(&bench, query, [friend.row(at: servers[1])], by: servers[1])
+        bench.answer(query, [friend.row(at: servers[1])], by: servers[1])
         #expect(!bench.machine.queries.isUnderWay(about: friend.key))
         #expect(bench.machine.directory.servers(of: friend.key) == [servers[1]])
     }
@@ -513,9 +497,9 @@ import WakuCrypto
             row.accessToken = AccessToken("")
             return row
         }
-        answer(&bench, query, invented, by: servers[0])
+        bench.answer(query, invented, by: servers[0])
         #expect(bench.machine.directory.rows(of: friend.key).count == Directory.rowLimit)
-        answer(&bench, query, [friend.row(at: servers[1])], by: servers[1])
+        bench.answer(query, [friend.row(at: servers[1])], by: servers[1])
         let rows = bench.machine.directory.rows(of: friend.key)
         #expect(rows.count == Directory.rowLimit && rows.last?.installationID.string == "friends-phone")
         notify(&bench)
@@ -528,7 +512,7 @@ import WakuCrypto
         bench.pass(.seconds(24 * 3600))
         notify(&bench, ["friends-phone"])
         let query = try #require(bench.publishAll().queries.first)
-        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        bench.answer(query, [friend.row(at: servers[0])], by: servers[0])
         #expect(bench.publishAll().requests.map(\.server) == [servers[0]])
     }
 
@@ -537,7 +521,7 @@ import WakuCrypto
         bench.pass(.seconds(24 * 3600))
         notify(&bench)
         let query = try #require(bench.publishAll().queries.first)
-        answer(&bench, query, [friend.row(at: servers[1])], by: servers[1])
+        bench.answer(query, [friend.row(at: servers[1])], by: servers[1])
         #expect(bench.publishAll().requests.isEmpty)
         bench.pass(.seconds(3))
         #expect(bench.publishAll().requests.map(\.server) == [servers[1]])
@@ -549,7 +533,7 @@ import WakuCrypto
         bench.take(bench.machine.refresh(friend.key, at: bench.now))
         let query = try #require(bench.publishAll().queries.first)
         bench.take(bench.machine.forget(friend.key, at: bench.now))
-        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        bench.answer(query, [friend.row(at: servers[0])], by: servers[0])
         #expect(bench.machine.directory.registrants.isEmpty && bench.stored[.registrant(friend.key)] == nil)
     }
 
@@ -564,10 +548,10 @@ import WakuCrypto
             messageID: messageID, chatID: "chat", kind: .message, recipients: [.init(friend.key), .init(other.key)])
         bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
         let sent = bench.publishAll().requests
-        answer(&bench, try #require(sent.first { $0.server == servers[0] }), .wrongToken)
+        bench.answer(try #require(sent.first { $0.server == servers[0] }), .wrongToken)
         bench.take(bench.machine.forget(friend.key, at: bench.now))
         #expect(outcome(bench) == [.gaveUp(.cancelled)] && bench.machine.notifications.isActive)
-        answer(&bench, try #require(sent.first { $0.server == servers[1] }))
+        bench.answer(try #require(sent.first { $0.server == servers[1] }))
         #expect(outcome(bench) == [.gaveUp(.cancelled), .notified(by: servers[1])])
         bench.pass(.seconds(600))
         #expect(bench.machine.directory.registrants.keys.contains(friend.key) == false)
@@ -580,7 +564,7 @@ import WakuCrypto
         let query = try #require(bench.publishAll().queries.first)
         bench.pass(.seconds(4))
         _ = bench.publishAll()
-        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        bench.answer(query, [friend.row(at: servers[0])], by: servers[0])
         bench.pass(.seconds(5))
         #expect(bench.publishAll().requests.count == 1)
     }
@@ -593,18 +577,18 @@ import WakuCrypto
         bench.take(bench.machine.advertised(by: friend.key, from: nil, rows: [row], age: .zero, at: bench.now))
         notify(&bench)
         let query = try #require(bench.publishAll().queries.first)
-        answer(&bench, query, [row], by: servers[0])
+        bench.answer(query, [row], by: servers[0])
         #expect(outcome(bench) == [.notAllowed] && bench.publishAll().requests.isEmpty)
     }
 
     @Test func deviceThatBecameForOthersIsNotAllowed() throws {
         var bench = knowing()
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first), .wrongToken)
+        bench.answer(try #require(bench.publishAll().requests.first), .wrongToken)
         let query = try #require(bench.publishAll().queries.first)
         var row = friend.row(at: servers[0], version: 2)
         row.accessToken = AccessToken("")
-        answer(&bench, query, [row], by: servers[0])
+        bench.answer(query, [row], by: servers[0])
         #expect(outcome(bench) == [.notAllowed])
     }
 
@@ -641,7 +625,7 @@ import WakuCrypto
     @Test func outcomeIsRemembered24Hours() throws {
         var bench = knowing(1)
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first))
+        bench.answer(try #require(bench.publishAll().requests.first))
         _ = bench.publishAll()
         bench.restart(after: .seconds(23 * 3600))
         notify(&bench)
@@ -655,7 +639,7 @@ import WakuCrypto
     @Test func oldOutcomesAreForgottenAtAStart() throws {
         var bench = knowing(1)
         notify(&bench)
-        answer(&bench, try #require(bench.publishAll().requests.first))
+        bench.answer(try #require(bench.publishAll().requests.first))
         bench.restart(after: .seconds(24 * 3600 - 1))
         #expect(bench.stored[.message(messageID)] != nil)
         bench.restart(after: .seconds(1))
@@ -679,7 +663,7 @@ import WakuCrypto
         bench.take(bench.machine.start(at: bench.now))
         let again = try #require(bench.publishAll().requests.first)
         #expect(again.server == first.server && again.request == first.request && again.ticket != first.ticket)
-        answer(&bench, again)
+        bench.answer(again)
         #expect(outcome(bench) == [.notified(by: again.server)])
     }
 
@@ -691,7 +675,7 @@ import WakuCrypto
         #expect(bench.takeActions().queries.map(\.registrant) == [friend.key])
         if isKilled { bench.restart() } else { bench.take(bench.machine.start(at: bench.now)) }
         let query = try #require(bench.publishAll().queries.first)
-        answer(&bench, query, [friend.row(at: servers[0])], by: servers[0])
+        bench.answer(query, [friend.row(at: servers[0])], by: servers[0])
         #expect(bench.publishAll().requests.map(\.server) == [servers[0]])
     }
 
@@ -711,7 +695,7 @@ import WakuCrypto
         bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
         let sent = try #require(bench.publishAll().requests.first)
         #expect(sent.message.requests.first?.message == [1, 2, 3])
-        answer(&bench, sent)
+        bench.answer(sent)
         #expect(bench.machine.notifications.messages[messageID]?.content == [])
     }
 }

@@ -123,6 +123,18 @@ extension MachineBench {
         let response = PushNotificationRegistrationResponse(error: error, requestID: sent.registration.requestID)
         take(machine.registrationAnswered(by: sent.server, response, at: now))
     }
+
+    mutating func answer(_ sent: SentRequest, _ error: PushNotificationReport.ErrorType? = nil) {
+        let reports = sent.message.requests.map {
+            PushNotificationReport(error: error, publicKey: $0.publicKey, installationID: $0.installationID)
+        }
+        let response = PushNotificationResponse(messageID: sent.request.messageID, reports: reports)
+        take(machine.requestAnswered(sent.ticket, by: sent.server, response, at: now))
+    }
+
+    mutating func answer(_ query: SentQuery<DeployedVersion>, _ rows: [PushNotificationQueryInfo], by server: PublicKey) {
+        take(machine.queryAnswered(query.ticket, by: server, rows: rows, at: now))
+    }
 }
 
 extension V01MachineBench {
