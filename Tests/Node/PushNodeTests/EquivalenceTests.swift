@@ -1,72 +1,59 @@
-import Foundation
+import Core
 import Delivery
+import Foundation
 import NodeAssembly
-import Storage
 import StatusProtocol
+import Storage
 import TestSupport
 import Testing
-import Core
 import Waku
 import WakuCrypto
 
-@testable import StatusServer
-
 /// The node decodes on all cores and commits in groups; the plain rules handle one message after the other.
-@Suite("The node and the plain rules")
+@Suite("The node and the plain rules give the same answers to the same random load, and store the same")
 struct EquivalenceTests {
-    /// An answer.
-    private struct Told: Hashable {
-        let recipient: PublicKey
-        let kind: MessageKind
-        /// The rows of a query's answer, whose order does not matter.
-        let parts: Set<[UInt8]>
-
-        init(_ kind: MessageKind, _ payload: [UInt8], to recipient: PublicKey) throws {
-            self.recipient = recipient
-            self.kind = kind
-            guard kind == .queryResponse else {
-                parts = [payload]
-                return
-            }
-            let response = try PushNotificationQueryResponse(parsing: payload)
-            parts = Set(
-                response.info.map { PushNotificationQueryResponse(info: [$0], messageID: response.messageID).encoded() })
-        }
+    @Test("The deployed protocol", arguments: zip([1, 2, 3] as [UInt64], [StoreEngine.sqlite, .postgreSQL, .sqlite]))
+    func equivalence(seed: UInt64, engine: StoreEngine) async throws {
+        try await expectEquivalence(seed, engine) { RandomTraffic(to: $0, seed: seed, registrants: 8) }
     }
 
-    @Test(
-        "They give the same answers to the same random load, and store the same",
-        arguments: zip([1, 2, 3] as [UInt64], [StoreEngine.sqlite, .postgreSQL, .sqlite]))
-    func equivalence(seed: UInt64, engine: StoreEngine) async throws {
+    @Test("Version 0.1", arguments: zip([1, 2, 3] as [UInt64], [StoreEngine.postgreSQL, .sqlite, .postgreSQL]))
+    func equivalenceOfVersion01(seed: UInt64, engine: StoreEngine) async throws {
+        try await expectEquivalence(seed, engine) { V01RandomTraffic(to: $0, seed: seed, accounts: 8) }
+    }
+
+    private func expectEquivalence<Traffic: TestedTraffic>(
+        _ seed: UInt64, _ engine: StoreEngine, _ make: (PrivateKey) -> Traffic
+    ) async throws {
         let (folder, location) = (try TemporaryFolder(), try await engine.location())
         let identity = PrivateKey.generate()
-        var traffic = RandomTraffic(to: identity.publicKey, seed: seed, registrants: 8)
+        var traffic = make(identity)
         var rounds: [[[WakuMessage]]] = []
         for _ in 0..<4 {
             // A notification goes to the device that is registered when it is posted: so requests and queries wait for all registrations.
-            for messages in [traffic.registrations(100), traffic.requests(80), traffic.queries(40)] {
+            for messages in traffic.round() {
                 let cut = messages.indices.randomElement() ?? 0
                 rounds.append([Array(messages[..<cut]), Array(messages[cut...])])
             }
         }
 
-        var plain = PlainNode(identity: identity)
         var seen: Set<MessageHash> = []
-        var expected: [[Told: Int]] = []
+        var expected: [[Traffic.Answer: Int]] = []
         for round in rounds {
-            var told: [Told: Int] = [:]
+            var told: [Traffic.Answer: Int] = [:]
             for message in round.joined() where seen.insert(message.hash(on: .statusDefault)).inserted {
-                guard let answer = try plain.receive(message) else { continue }
-                told[try Told(answer.kind, answer.payload, to: answer.recipient), default: 0] += 1
+                if let answer = try traffic.plainAnswer(to: message) { told[answer, default: 0] += 1 }
             }
             expected.append(told)
         }
+        #expect(expected.contains { !$0.isEmpty })
 
         let recipients = Dictionary(grouping: traffic.recipients) { ContentTopic(TopicTag(of: StatusTopics.partitioned($0.publicKey))) }
         let gorush = ScriptedGorush()
         try await withFedNode(identity, folder.path, gorush) {
             $0.store = location
-        } _: { [rounds, expected] node, relay in
+            Traffic.configure(&$0)
+        } _: { [traffic, rounds, expected] node, relay in
             var read = 0
             for (round, expected) in zip(rounds, expected) {
                 for batch in round { await relay.feed(batch) }
@@ -74,36 +61,60 @@ struct EquivalenceTests {
                 try await node.wait { relay.published.count >= count }
                 let published = relay.published[read...]
                 read = relay.published.count
-                var told: [Told: Int] = [:]
-                for message in published { told[try Self.open(message, recipients), default: 0] += 1 }
+                var told: [Traffic.Answer: Int] = [:]
+                for message in published {
+                    told[try #require(try traffic.answer(in: message, to: recipients[message.contentTopic] ?? [])), default: 0] += 1
+                }
                 let isSame = told == expected
                 #expect(isSame, "seed \(seed)")
             }
         }
 
-        let store = try NodeAssembly.existingStore(at: location, in: folder.path, of: identity)
-        for client in traffic.clients {
-            let state = try store.read(Registrations(store.sealer).state(of: client.key))
-            #expect(state?.version == plain.stored[client.key]?.version, "seed \(seed)")
-            #expect(state?.registration == plain.stored[client.key]?.registration, "seed \(seed)")
-        }
+        try traffic.expectSame(in: try NodeAssembly.existingStore(at: location, in: folder.path, of: identity))
         func counts(_ notified: [PlainNode.Notified]) -> [PlainNode.Notified: Int] {
             notified.reduce(into: [:]) { $0[$1, default: 0] += 1 }
         }
         let posted = gorush.accepted.map { PlainNode.Notified(token: $0.deviceToken, platform: $0.platform) }
-        let isSame = counts(posted) == counts(plain.notified)
+        let isSame = counts(posted) == counts(traffic.notified)
         #expect(isSame, "seed \(seed)")
-        #expect(!plain.notified.isEmpty)
+        #expect(!traffic.notified.isEmpty)
     }
+}
 
-    private static func open(_ message: WakuMessage, _ recipients: [ContentTopic: [PrivateKey]]) throws -> Told {
-        for recipient in recipients[message.contentTopic] ?? [] {
-            guard let opened = try? EnvelopeSealing.open(message, identity: recipient) else { continue }
-            let envelope = try MetadataEnvelope(parsing: opened.data, wakuSigner: opened.signer)
-            return try Told(envelope.kind, envelope.payload, to: recipient.publicKey)
+/// Random messages of a version of the protocol, and the plain rules that answer them.
+protocol TestedTraffic: Sendable {
+    associatedtype Answer: Hashable, Sendable
+
+    static func configure(_ configuration: inout ServerConfiguration)
+    var generator: SeededGenerator { get set }
+    /// All clients that may get answers.
+    var recipients: [PrivateKey] { get }
+    var notified: [PlainNode.Notified] { get }
+    /// Registrations, requests and queries.
+    mutating func round() -> [[WakuMessage]]
+    /// The plain rules' answer.
+    mutating func plainAnswer(to message: WakuMessage) throws -> Answer?
+    /// The node's answer, if one of these recipients can read it.
+    func answer(in message: WakuMessage, to recipients: [PrivateKey]) throws -> Answer?
+    /// Expects what the plain rules stored.
+    func expectSame(in store: any Store) throws
+}
+
+extension TestedTraffic {
+    /// Messages mixed with damaged, repeated and foreign ones.
+    mutating func mixed(_ count: Int, _ make: (inout Self) -> WakuMessage) -> [WakuMessage] {
+        var messages: [WakuMessage] = []
+        while messages.count < count {
+            var message = make(&self)
+            switch Int.random(in: 0..<20, using: &generator) {
+            case 0: message.payload = [1, 2, 3]
+            case 1: message.payload = generator.damaged(message.payload)
+            case 2: message = messages.randomElement(using: &generator) ?? message
+            case 3: (message.payload, message.contentTopic) = ([1, 2, 3], ContentTopic(TopicTag(of: "somebody else's")))
+            default: break
+            }
+            if !message.payload.isEmpty { messages.append(message) }
         }
-        throw Unopened()
+        return messages
     }
-
-    private struct Unopened: Error {}
 }

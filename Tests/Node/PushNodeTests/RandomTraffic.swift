@@ -1,23 +1,31 @@
 import Core
+import NodeAssembly
 import StatusProtocol
+import Storage
 import TestSupport
+import Testing
 import Waku
 import WakuCrypto
 
+@testable import StatusServer
+
 /// Random messages of a few registrants and senders, by seed: valid and invalid, new and stale, single and repeated.
-struct RandomTraffic {
+struct RandomTraffic: TestedTraffic {
     private static let devicesOfClient = 2
 
     private let server: PublicKey
-    private var generator: SeededGenerator
-    let clients: [TestClient]
+    private var plain: PlainNode
+    var generator: SeededGenerator
+    private let clients: [TestClient]
     private let askers: [PrivateKey]
     private let topicKeys: [[SymmetricKey]]
     private let messageIDs: [[UInt8]]
     private var sentRequests: [[UInt8]] = []
 
-    init(to server: PublicKey, seed: UInt64, registrants: Int) {
+    init(to identity: PrivateKey, seed: UInt64, registrants: Int) {
+        let server = identity.publicKey
         self.server = server
+        plain = PlainNode(identity: identity)
         generator = SeededGenerator(seed: seed)
         clients = (0..<registrants).flatMap { index in
             let identity = PrivateKey.generate()
@@ -33,36 +41,17 @@ struct RandomTraffic {
         messageIDs = (0..<40).map { _ in randomBytes(32) }
     }
 
-    /// All clients that may get answers.
     var recipients: [PrivateKey] { clients.map(\.identity) + askers }
 
     private static func topics(_ client: TestClient) -> [String] {
         [StatusTopics.query(client.keyHash), StatusTopics.publishedQuery(client.keyHash)]
     }
 
-    /// Valid and invalid registrations, mixed with damaged, repeated and foreign messages.
-    mutating func registrations(_ count: Int) -> [WakuMessage] { mixed(count) { $0.registration() } }
-
-    /// Like ``registrations(_:)``.
-    mutating func requests(_ count: Int) -> [WakuMessage] { mixed(count) { $0.request() } }
-
-    private mutating func mixed(_ count: Int, _ make: (inout RandomTraffic) -> WakuMessage) -> [WakuMessage] {
-        var messages: [WakuMessage] = []
-        while messages.count < count {
-            switch Int.random(in: 0..<20, using: &generator) {
-            case 0: messages.append(message([1, 2, 3], topic: "somebody else's"))
-            case 1:
-                var damaged = make(&self)
-                damaged.payload = generator.damaged(damaged.payload)
-                if !damaged.payload.isEmpty { messages.append(damaged) }
-            case 2: if let again = messages.randomElement(using: &generator) { messages.append(again) }
-            default: messages.append(make(&self))
-            }
-        }
-        return messages
+    mutating func round() -> [[WakuMessage]] {
+        [mixed(100) { $0.registration() }, mixed(80) { $0.request() }, queries(40)]
     }
 
-    mutating func queries(_ count: Int) -> [WakuMessage] {
+    private mutating func queries(_ count: Int) -> [WakuMessage] {
         (0..<count).map { _ in
             let index = clients.indices.randomElement(using: &generator) ?? 0
             let form = Int.random(in: 0..<2, using: &generator)
@@ -131,5 +120,51 @@ struct RandomTraffic {
 
     private func message(_ payload: [UInt8], topic: String) -> WakuMessage {
         WakuMessage(payload: payload, contentTopic: ContentTopic(TopicTag(of: topic)), timestamp: .now())
+    }
+}
+
+extension RandomTraffic {
+    struct Answer: Hashable {
+        let recipient: PublicKey
+        let kind: MessageKind
+        /// The rows of a query's answer, whose order does not matter.
+        let parts: Set<[UInt8]>
+
+        init(_ kind: MessageKind, _ payload: [UInt8], to recipient: PublicKey) throws {
+            self.recipient = recipient
+            self.kind = kind
+            guard kind == .queryResponse else {
+                parts = [payload]
+                return
+            }
+            let response = try PushNotificationQueryResponse(parsing: payload)
+            parts = Set(
+                response.info.map { PushNotificationQueryResponse(info: [$0], messageID: response.messageID).encoded() })
+        }
+    }
+
+    static func configure(_ configuration: inout ServerConfiguration) {}
+
+    var notified: [PlainNode.Notified] { plain.notified }
+
+    mutating func plainAnswer(to message: WakuMessage) throws -> Answer? {
+        try plain.receive(message).map { try Answer($0.kind, $0.payload, to: $0.recipient) }
+    }
+
+    func answer(in message: WakuMessage, to recipients: [PrivateKey]) throws -> Answer? {
+        for recipient in recipients {
+            guard let opened = try? EnvelopeSealing.open(message, identity: recipient) else { continue }
+            let envelope = try MetadataEnvelope(parsing: opened.data, wakuSigner: opened.signer)
+            return try Answer(envelope.kind, envelope.payload, to: recipient.publicKey)
+        }
+        return nil
+    }
+
+    func expectSame(in store: any Store) throws {
+        for client in clients {
+            let state = try store.read(Registrations(store.sealer).state(of: client.key))
+            #expect(state?.version == plain.stored[client.key]?.version)
+            #expect(state?.registration == plain.stored[client.key]?.registration)
+        }
     }
 }

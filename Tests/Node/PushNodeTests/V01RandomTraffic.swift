@@ -1,24 +1,31 @@
 import Core
+import NodeAssembly
 import StatusProtocol
+import StatusV01Server
+import Storage
 import TestSupport
+import Testing
 import Waku
 import WakuCrypto
 
 /// Random messages of a few accounts of version 0.1 and of senders, by seed: valid and invalid, new and stale, single and repeated.
-struct V01RandomTraffic {
+struct V01RandomTraffic: TestedTraffic {
     private let server: PublicKey
-    private var generator: SeededGenerator
-    let accounts: [V01Account]
+    private var plain: PlainV01Node
+    var generator: SeededGenerator
+    private let accounts: [V01Account]
     private let askers: [PrivateKey]
     private let tokens: [AccessToken]
-    let ackKeys: [SymmetricKey]
+    private let ackKeys: [SymmetricKey]
     private let ackSecrets: [[UInt8]]
     private let messageIDs: [[UInt8]]
     private var sentRequests: [[UInt8]] = []
     private var sentRegisters: [(account: Int, register: V01.Register)] = []
 
-    init(to server: PublicKey, seed: UInt64, accounts count: Int) {
+    init(to identity: PrivateKey, seed: UInt64, accounts count: Int) {
+        let server = identity.publicKey
         self.server = server
+        plain = PlainV01Node(identity: identity)
         generator = SeededGenerator(seed: seed)
         accounts = (0..<count).map { _ in V01Account(of: server) }
         askers = (0..<6).map { _ in .generate() }
@@ -29,29 +36,13 @@ struct V01RandomTraffic {
         messageIDs = (0..<30).map { Array("message \($0)".utf8) }
     }
 
-    /// All clients that may get answers.
     var recipients: [PrivateKey] { accounts.map(\.identity) + askers }
 
-    mutating func registers(_ count: Int) -> [WakuMessage] { mixed(count) { $0.register() } }
-    mutating func requests(_ count: Int) -> [WakuMessage] { mixed(count) { $0.request() } }
-
-    /// Valid and invalid registrations, mixed with damaged, repeated and foreign messages.
-    private mutating func mixed(_ count: Int, _ make: (inout V01RandomTraffic) -> WakuMessage) -> [WakuMessage] {
-        var messages: [WakuMessage] = []
-        while messages.count < count {
-            var message = make(&self)
-            switch Int.random(in: 0..<20, using: &generator) {
-            case 0: message = WakuMessage(payload: [1, 2, 3], contentTopic: message.contentTopic, timestamp: .now())
-            case 1: message.payload = generator.damaged(message.payload)
-            case 2: message = messages.randomElement(using: &generator) ?? message
-            default: break
-            }
-            if !message.payload.isEmpty { messages.append(message) }
-        }
-        return messages
+    mutating func round() -> [[WakuMessage]] {
+        [mixed(80) { $0.register() }, mixed(60) { $0.request() }, queries(30)]
     }
 
-    mutating func queries(_ count: Int) -> [WakuMessage] {
+    private mutating func queries(_ count: Int) -> [WakuMessage] {
         (0..<count).map { _ in
             let asked = (0..<Int.random(in: 1...3, using: &generator)).map { _ in generator.pick(accounts).keyHash }
             return V01Account.message(.query, V01.Query(asked).encoded(), to: server, signedBy: generator.pick(askers))
@@ -103,5 +94,52 @@ struct V01RandomTraffic {
         ).encoded()
         sentRequests.append(payload)
         return V01Account.message(.request, payload, to: server, signedBy: .generate())
+    }
+}
+
+extension V01RandomTraffic {
+    struct Answer: Hashable {
+        let answer: PlainV01Node.Answer
+        /// The rows of a query's answer, whose order does not matter.
+        let rows: Set<[UInt8]>
+
+        init(_ answer: PlainV01Node.Answer) throws {
+            guard answer.type == .queryResponse else {
+                (self.answer, rows) = (answer, [])
+                return
+            }
+            let info = try V01.QueryResponse(parsing: answer.payload).info
+            rows = Set(info.map { V01.QueryResponse(info: [$0]).encoded() })
+            self.answer = PlainV01Node.Answer(type: answer.type, contentTopic: answer.contentTopic, payload: [])
+        }
+    }
+
+    static func configure(_ configuration: inout ServerConfiguration) {
+        configuration.statusV01 = StatusPushV01.Configuration()
+    }
+
+    var notified: [PlainNode.Notified] { plain.notified }
+
+    mutating func plainAnswer(to message: WakuMessage) throws -> Answer? {
+        try plain.receive(message).map { try Answer($0) }
+    }
+
+    func answer(in message: WakuMessage, to recipients: [PrivateKey]) throws -> Answer? {
+        for identity in recipients.map(Optional.some) + [nil] {
+            guard let opened = try? EnvelopeSealing.open(message, identity: identity, topicKeys: identity == nil ? ackKeys : []) else {
+                continue
+            }
+            let envelope = try V01.Envelope(parsing: opened.data, wakuSigner: opened.signer)
+            return try Answer(
+                PlainV01Node.Answer(type: envelope.type, contentTopic: message.contentTopic, payload: envelope.payload))
+        }
+        return nil
+    }
+
+    func expectSame(in store: any Store) throws {
+        for account in accounts {
+            let stored = try store.read(Records(store.sealer).preferences(of: account.keyHash))
+            #expect(stored == plain.records[account.keyHash])
+        }
     }
 }
