@@ -170,7 +170,7 @@ import WakuCrypto
             store.setFailing(true)
             let driver = try #require(client as? any ClientDriver)
             driver.watch(forgotten)
-            driver.removeAll(about: forgotten)
+            driver.forgetAll(about: forgotten)
             driver.watch(kept)
             store.setFailing(false)
             try await eventually { relay.watchedTopics == [ClientNetwork.contactCodeTopic(kept)] }
@@ -319,6 +319,10 @@ import WakuCrypto
 }
 
 extension ClientDriver {
+    fileprivate func forgetAll(about registrant: PublicKey) {
+        turn { $0.forget(registrant, at: $1) }
+    }
+
     fileprivate func watch(_ registrant: PublicKey) {
         turn { $0.discover(registrant, at: $1) }
     }

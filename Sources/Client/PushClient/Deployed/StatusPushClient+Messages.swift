@@ -46,14 +46,12 @@ extension StatusPushClient: ClientDriver {
         guard let envelope = envelope(in: message, for: question.key) else { return false }
         switch question {
         case .query(let ticket, _, let messageID):
-            guard envelope.kind == .queryResponse, let response = try? PushNotificationQueryResponse(parsing: envelope.payload),
-                response.messageID == messageID
-            else { break }
+            guard let response = envelope.queryResponse, response.messageID == messageID else { break }
             // Other servers may answer as well.
             turn { $0.queryAnswered(ticket, by: envelope.sender, rows: response.info, at: $1) }
             if runner.read({ machine, _ in machine.queries.isComplete(ticket) }) { routes.end(id) }
         case .request(let ticket, _):
-            guard envelope.kind == .response, let response = try? PushNotificationResponse(parsing: envelope.payload) else { break }
+            guard let response = envelope.response else { break }
             let isAnswer = runner.read { machine, _ in
                 machine.notifications.isAwaiting(ticket, from: envelope.sender, about: response.messageID)
             }
@@ -68,9 +66,7 @@ extension StatusPushClient: ClientDriver {
     }
 
     func registrationResponse(in message: WakuMessage) -> (server: PublicKey, response: PushNotificationRegistrationResponse)? {
-        guard let envelope = envelope(in: message, for: identity), envelope.kind == .registrationResponse,
-            let response = try? PushNotificationRegistrationResponse(parsing: envelope.payload)
-        else { return nil }
+        guard let envelope = envelope(in: message, for: identity), let response = envelope.registrationResponse else { return nil }
         return (envelope.sender, response)
     }
 
@@ -90,6 +86,20 @@ extension StatusPushClient: ClientDriver {
         let installationID = signer == signed.owner ? signed.installationID : nil
         let rows = signed.advertisement.pushNotificationInfo
         return (signed.owner, { $0.advertised(by: signed.owner, from: installationID, rows: rows, age: $1, at: $2) })
+    }
+}
+
+extension MetadataEnvelope {
+    var registrationResponse: PushNotificationRegistrationResponse? {
+        kind == .registrationResponse ? try? PushNotificationRegistrationResponse(parsing: payload) : nil
+    }
+
+    var queryResponse: PushNotificationQueryResponse? {
+        kind == .queryResponse ? try? PushNotificationQueryResponse(parsing: payload) : nil
+    }
+
+    var response: PushNotificationResponse? {
+        kind == .response ? try? PushNotificationResponse(parsing: payload) : nil
     }
 }
 

@@ -216,28 +216,12 @@ extension ClientDriver {
     }
 
     private func waitUntilSettled(_ servers: [PublicKey], timeout: Duration) async throws(PushClientError) {
-        let isSettled = await runner.wait(timeout) { $0.isSettled(servers) ? true : nil }
+        let isSettled = await runner.wait(timeout) { machine, _ in machine.isSettled(servers) ? true : nil }
         if isSettled == nil, Task.isCancelled { throw .cancelled }
     }
 
     var states: [PublicKey: RegistrationStatus] {
         runner.read { machine, _ in machine.registrations.servers.mapValues(\.status) }
-    }
-
-    func pause(at server: PublicKey) -> Duration? {
-        runner.read { machine, now in machine.registrations.servers[server]?.pausedUntil.map { max($0.since(now), .zero) } }
-    }
-
-    func waitForStore(timeout: Duration) async -> Bool {
-        await runner.wait(timeout) { _ in true } ?? false
-    }
-
-    func waitForServers(timeout: Duration) async {
-        _ = await runner.wait(timeout) { $0.isSettled(Array($0.registrations.servers.keys)) ? true : nil }
-    }
-
-    func waitForAdvertisement(timeout: Duration) async {
-        _ = await runner.wait(timeout) { $0.advertising.isUnderWay ? nil : true }
     }
 
     /// Looks up the latest advertisement, which may replace everything that is known about the registrant, and queries servers.
@@ -253,16 +237,19 @@ extension ClientDriver {
         turn { $0.refresh(registrant, also: servers, at: $1) }
         // A store that does not answer is waited for longer only while there is no server to query.
         let isDiscovered: @Sendable (Machine, Timestamp) -> Bool? = { $0.isDiscovered(registrant, at: $1) ? true : nil }
-        if await runner.wait(min(timeout, NotificationMachine.sourceLimit), byTime: isDiscovered) == nil {
-            _ = await runner.wait(timeLeft(), byTime: { $0.directory.servers(of: registrant).isEmpty ? isDiscovered($0, $1) : true })
+        if await runner.wait(min(timeout, NotificationMachine.sourceLimit), isDiscovered) == nil {
+            _ = await runner.wait(timeLeft()) { $0.directory.servers(of: registrant).isEmpty ? isDiscovered($0, $1) : true }
         }
         // An advertisement that was found may name servers to query.
         turn { $0.refresh(registrant, at: $1) }
-        _ = await runner.wait(timeLeft(), byTime: { $0.isQueryPending(about: registrant, at: $1) ? nil : true })
+        _ = await runner.wait(timeLeft()) { $0.isQueryPending(about: registrant, at: $1) ? nil : true }
         if Task.isCancelled { throw .cancelled }
         let found = knownDevices(of: registrant)
         guard found.isEmpty, servers.isEmpty else { return found }
-        if runner.read({ machine, _ in machine.isServerless(registrant) && machine.advertisementFlaws[registrant] == nil }) {
+        let isServerless = runner.read { machine, now in
+            machine.surroundings(at: now).isServerless(registrant) && machine.advertisementFlaws[registrant] == nil
+        }
+        if isServerless {
             runner.report(.noServerKnown(registrant))
             throw .noServerKnown
         }
@@ -281,10 +268,6 @@ extension ClientDriver {
             !machine.directory.rows(of: registrant).isEmpty && machine.directory.isWithdrawn(registrant)
         }
         return isWithdrawn ? [DeviceOutcome(registrant: registrant, installationID: nil, result: .gaveUp(.notRegistered))] : []
-    }
-
-    func removeAll(about registrant: PublicKey) {
-        turn { $0.forget(registrant, at: $1) }
     }
 
     /// - Parameters:
@@ -306,7 +289,7 @@ extension ClientDriver {
         guard isSending else { throw .sendingIsOff }
         while true {
             let outcomes = await withTaskCancellationHandler {
-                await runner.wait(nil, whileRunning: true) { machine -> [DeviceOutcome]? in
+                await runner.wait(nil, whileRunning: true) { machine, _ -> [DeviceOutcome]? in
                     guard let record = machine.notifications.messages[id] else { return [] }
                     return record.isFinished ? record.outcomes : nil
                 }

@@ -91,13 +91,8 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
     ///
     /// - Parameter whileRunning: Whether to return when ``run(_:deliver:perform:)`` ends.
     /// - Returns: nil after the timeout, when the task was cancelled, or when nothing runs any more.
-    func wait<R: Sendable>(_ timeout: Duration?, whileRunning: Bool = false, _ test: @escaping @Sendable (Machine) -> R?) async -> R? {
-        await wait(timeout, whileRunning: whileRunning, byTime: { machine, _ in test(machine) })
-    }
-
-    /// The same, with a test that depends on the time.
     func wait<R: Sendable>(
-        _ timeout: Duration?, whileRunning: Bool = false, byTime test: @escaping @Sendable (Machine, _ now: Timestamp) -> R?
+        _ timeout: Duration?, whileRunning: Bool = false, _ test: @escaping @Sendable (Machine, _ now: Timestamp) -> R?
     ) async -> R? {
         let (signals, id) = addObserver()
         defer { removeObserver(id) }

@@ -45,6 +45,7 @@ public struct PushClientError: Error, Hashable, Sendable, CustomStringConvertibl
         PushClientError(code: .notPublished, message: "nothing was published within \(timeout.formatted): is the relay's node reachable?")
     }
 
+    static let unreadable = PushClientError(code: .badAnswer, message: "the server's answer can't be read")
     static let notRunning = PushClientError(code: .notRunning, message: "the client does not run: call run() in a task of its own first")
     static let cancelled = PushClientError(code: .cancelled, message: "the task was cancelled")
     static let notForWebPush = PushClientError(

@@ -21,19 +21,10 @@ struct Directory: Sendable {
     let cryptography: any ClientCryptography
     private(set) var registrants: [PublicKey: RegistrantRecord] = [:]
     private var changed: Set<PublicKey> = []
-    private var lookUps: [PublicKey: LookUp] = [:]
+    /// The look-up of each registrant's latest advertisement in the network's store. Each run makes one. No result: it is under way.
+    private var lookUps: [PublicKey: LookUpResult?] = [:]
     /// When the last query about each registrant began in this run.
     private var queries: [PublicKey: Timestamp] = [:]
-
-    /// The look-up of a registrant's latest advertisement in the network's store. Each run makes one.
-    private enum LookUp {
-        case underWay
-        case succeeded
-        /// No node has a store: earlier advertisements stay unknown.
-        case impossible
-        /// The store did not answer.
-        case failed
-    }
 
     init(cryptography: any ClientCryptography, restoring records: [RegistrantRecord] = []) {
         self.cryptography = cryptography
@@ -72,15 +63,15 @@ struct Directory: Sendable {
 
     // MARK: Looking up advertisements
 
-    /// Registrants for which the look-up of the latest advertisement ended in this run, with or without a result.
-    var lookUpsEnded: Set<PublicKey> { Set(lookUps.filter { $0.value == .succeeded || $0.value == .impossible }.keys) }
+    /// Whether the look-up of the latest advertisement ended in this run, with or without a result.
+    func isLookedUp(_ registrant: PublicKey) -> Bool { lookUps[registrant] == .found || lookUps[registrant] == .noStore }
 
     /// Whether the latest advertisement is being looked up: known rows may be outdated.
-    func isLookingUp(_ registrant: PublicKey) -> Bool { lookUps[registrant] == .underWay }
+    func isLookingUp(_ registrant: PublicKey) -> Bool { lookUps[registrant] == .some(nil) }
 
     /// Begins a run with look-ups of these registrants: they may have advertised since the last one.
     mutating func beginRun(lookingUp registrants: [PublicKey], at now: Timestamp) {
-        lookUps = Dictionary(uniqueKeysWithValues: registrants.map { ($0, .underWay) })
+        lookUps = Dictionary(uniqueKeysWithValues: registrants.map { ($0, nil) })
         queries = [:]
         for registrant in registrants where self.registrants[registrant] != nil {
             update(registrant) { record in
@@ -98,23 +89,13 @@ struct Directory: Sendable {
 
     /// - Returns: Whether a look-up is to begin: not after a successful one, and not while one is under way.
     mutating func beginLookUp(of registrant: PublicKey) -> Bool {
-        switch lookUps[registrant] {
-        case .underWay, .succeeded: return false
-        case .impossible, .failed, nil:
-            lookUps[registrant] = .underWay
-            return true
-        }
+        guard !isLookingUp(registrant), lookUps[registrant] != .found else { return false }
+        lookUps[registrant] = .some(nil)
+        return true
     }
 
     mutating func endLookUps(of registrants: [PublicKey], _ result: LookUpResult) {
-        for registrant in registrants where isLookingUp(registrant) {
-            lookUps[registrant] =
-                switch result {
-                case .found: .succeeded
-                case .noStore: .impossible
-                case .noAnswer: .failed
-                }
-        }
+        for registrant in registrants where isLookingUp(registrant) { lookUps[registrant] = result }
     }
 
     /// Records that a message came from this device. Senders of whom nothing is known are not recorded: they may be anyone.
@@ -254,7 +235,7 @@ struct Directory: Sendable {
 enum LookUpResult: Sendable {
     /// The store was read, whether or not it has advertisements.
     case found
-    /// No node has a store.
+    /// No node has a store: earlier advertisements stay unknown.
     case noStore
     /// The store did not answer. The look-up is repeated when it is needed again.
     case noAnswer

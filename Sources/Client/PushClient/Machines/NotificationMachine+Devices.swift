@@ -10,31 +10,31 @@ extension NotificationMachine {
     /// advertisement, and the query of servers unless the advertisement makes it needless. After ``sourceLimit``, the devices known by then are
     /// notified.
     mutating func search(
-        _ record: inout MessageRecord, _ index: Int, _ directory: Directory, askable: (PublicKey) -> Bool,
-        own: (PublicKey, InstallationID), at now: Timestamp, jitter: inout Jitter
+        _ record: inout MessageRecord, _ index: Int, _ client: Surroundings, at now: Timestamp, jitter: inout Jitter
     ) {
+        let directory = client.directory
         guard var search = record.recipients[index].search else { return }
         if let until = search.restsUntil {
             guard until.time <= now else { return }
             search = .init(round: search.round)
         }
         let registrant = record.recipients[index].registrant
-        let isOwn = registrant == own.0
-        let ownID = isOwn ? own.1 : nil
+        let isOwn = registrant == client.own.registrant
+        let ownID = isOwn ? client.own.installationID : nil
         let known = directory.devices(of: registrant, besides: ownID, at: now)
-        if known.usable.isEmpty, serverless.contains(registrant) {
+        if known.usable.isEmpty, client.isServerless(registrant) {
             fail(&record, index, .noServerKnown)
             actions.append(.report(.noServerKnown(registrant)))
             return
         }
-        if !search.wasQueried, askable(registrant), directory.needsQuery(about: registrant, known, at: now) {
+        if !search.wasQueried, client.isAskable(registrant), directory.needsQuery(about: registrant, known, at: now) {
             search.wasQueried = true
             record.recipients[index].search = search
             // The search goes on when the query began.
             actions.append(.query(registrant))
             return
         }
-        let isQueryPending = unanswered.contains(registrant) && directory.awaitsAnswers(about: registrant, known)
+        let isQueryPending = client.unanswered.contains(registrant) && directory.awaitsAnswers(about: registrant, known)
         if directory.isLookingUp(registrant) || isQueryPending {
             let isOver = search.isWaitOver(at: now)
             guard isOver, !known.usable.isEmpty || !isQueryPending else {
@@ -99,20 +99,18 @@ extension NotificationMachine {
         return isAwaited || directory.rows(of: registrant).contains { $0.accessToken != nil && $0.learnedAt >= begun }
     }
 
-    func isQuerying(_ registrant: PublicKey) -> Bool { queried.contains(registrant) }
-
     // MARK: Servers
 
     /// Returns the server to ask, or changes the device's state to the event that it waits for and returns nil.
     mutating func nextServer(
-        for device: inout MessageRecord.Device, _ directory: Directory, assigned: [PublicKey: [Int]],
-        askable: (PublicKey) -> Bool,
-        at now: Timestamp, jitter: inout Jitter
+        for device: inout MessageRecord.Device, _ client: Surroundings, assigned: [PublicKey: [Int]], at now: Timestamp,
+        jitter: inout Jitter
     ) -> PublicKey? {
+        let directory = client.directory
         let rows = directory.usableRows(of: device.installationID, of: device.registrant, at: now)
         if device.mustQuery {
             device.mustQuery = false
-            if !device.wasQueried, askable(device.registrant) {
+            if !device.wasQueried, client.isAskable(device.registrant) {
                 device.wasQueried = true
                 device.state = .querying
                 actions.append(.query(device.registrant))
@@ -132,7 +130,7 @@ extension NotificationMachine {
             return left.server.uncompressed.lexicographicallyPrecedes(right.server.uncompressed)
         }?.server
         if let best { return best }
-        if !device.wasQueried, device.tried.isEmpty || rows.isEmpty, askable(device.registrant) {
+        if !device.wasQueried, device.tried.isEmpty || rows.isEmpty, client.isAskable(device.registrant) {
             device.wasQueried = true
             device.state = .querying
             actions.append(.query(device.registrant))
@@ -142,7 +140,7 @@ extension NotificationMachine {
             device.state = .done(.notAllowed)
             return nil
         }
-        if rows.isEmpty, serverless.contains(device.registrant) {
+        if rows.isEmpty, client.isServerless(device.registrant) {
             device.state = .done(.gaveUp(.noServerKnown))
             actions.append(.report(.noServerKnown(device.registrant)))
             return nil

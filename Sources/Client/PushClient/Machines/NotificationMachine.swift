@@ -51,6 +51,29 @@ struct NotificationMachine: Sendable {
         let isAbsent: Bool
     }
 
+    /// The client's knowledge that messages depend on.
+    struct Surroundings {
+        let directory: Directory
+        /// This device, which is never notified.
+        let own: (registrant: PublicKey, installationID: InstallationID)
+        /// Whether servers are known that can be queried about any registrant.
+        let listsServers: Bool
+        /// Registrants with a pending query.
+        let queried: Set<PublicKey>
+        /// Registrants about whom servers may still answer a query.
+        let unanswered: Set<PublicKey>
+
+        /// Whether any server can be queried about the registrant.
+        func isAskable(_ registrant: PublicKey) -> Bool {
+            listsServers || !directory.servers(of: registrant).isEmpty
+        }
+
+        /// Whether no advertisement of the registrant is known or can be looked up, and no server can be queried.
+        func isServerless(_ registrant: PublicKey) -> Bool {
+            directory.isLookedUp(registrant) && !isAskable(registrant)
+        }
+    }
+
     /// Whether a registrant is queried only once per message after a server refused a token, instead of once per round.
     let queriesOnceAfterRefusal: Bool
 
@@ -66,13 +89,6 @@ struct NotificationMachine: Sendable {
     private(set) var changed: Set<[UInt8]> = []
     /// Messages that are not finished.
     private(set) var active: Set<[UInt8]> = []
-
-    /// Registrants with a pending query, set by the owner of the machine.
-    var queried: Set<PublicKey> = []
-    /// Registrants about whom servers may still answer a query, set by the owner of the machine.
-    var unanswered: Set<PublicKey> = []
-    /// Registrants about whom no server can be queried: none is listed, and no advertisement names one. Set by the owner of the machine.
-    var serverless: Set<PublicKey> = []
 
     init(restoring records: [MessageRecord] = [], queriesOnceAfterRefusal: Bool = false) {
         self.queriesOnceAfterRefusal = queriesOnceAfterRefusal
@@ -155,12 +171,12 @@ struct NotificationMachine: Sendable {
 
     /// Stops sending for all messages.
     mutating func cancelAll() {
-        for id in active.sorted(by: { $0.lexicographicallyPrecedes($1) }) { giveUp(id, .cancelled) }
+        for id in sortedActive { giveUp(id, .cancelled) }
     }
 
     /// Stops sending to a registrant's devices.
     mutating func forget(_ registrant: PublicKey) {
-        for id in active.sorted(by: { $0.lexicographicallyPrecedes($1) }) { giveUp(id, .cancelled, for: registrant) }
+        for id in sortedActive { giveUp(id, .cancelled, for: registrant) }
     }
 
     mutating func forgetOldOutcomes(at now: Timestamp) {
@@ -173,8 +189,9 @@ struct NotificationMachine: Sendable {
 
     // MARK: Time
 
-    /// Whether any message is unfinished.
     var isActive: Bool { !active.isEmpty }
+
+    private var sortedActive: [[UInt8]] { active.sorted { $0.lexicographicallyPrecedes($1) } }
 
     var nextWakeUp: Timestamp? {
         var earliest: Timestamp?
@@ -198,48 +215,36 @@ struct NotificationMachine: Sendable {
         return earliest
     }
 
-    mutating func wake(
-        _ directory: Directory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,
-        jitter: inout Jitter
-    ) {
-        for id in active.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
-            advance(id, directory, askable: askable, own: own, at: now, jitter: &jitter)
-        }
+    mutating func wake(_ client: Surroundings, at now: Timestamp, jitter: inout Jitter) {
+        for id in sortedActive { advance(id, client, at: now, jitter: &jitter) }
     }
 
     // MARK: Progress
 
     /// Does everything possible for a message now.
     ///
-    /// - Parameters:
-    ///   - askable: Whether any server can be queried about the registrant.
-    ///   - jitter: Random numbers from 0 to 1.
-    private mutating func advance(
-        _ id: [UInt8], _ directory: Directory, askable: (PublicKey) -> Bool, own: (PublicKey, InstallationID), at now: Timestamp,
-        jitter: inout Jitter
-    ) {
+    /// - Parameter jitter: Random numbers from 0 to 1.
+    private mutating func advance(_ id: [UInt8], _ client: Surroundings, at now: Timestamp, jitter: inout Jitter) {
         guard var record = messages[id] else { return }
         guard now.since(record.begun) < Self.messageLife else { return giveUp(id, .expired) }
         let before = record
         for index in record.recipients.indices {
-            search(&record, index, directory, askable: askable, own: own, at: now, jitter: &jitter)
+            search(&record, index, client, at: now, jitter: &jitter)
         }
         var assigned: [PublicKey: [Int]] = [:]
         for index in record.devices.indices {
             let registrant = record.devices[index].registrant
             let isResting = if case .resting = record.devices[index].state { true } else { false }
-            record.devices[index].noteTime(at: now, isQuerying: isQuerying(registrant))
+            record.devices[index].noteTime(at: now, isQuerying: client.queried.contains(registrant))
             guard record.devices[index].state == .ready else { continue }
             // Every known server failed for a round: a server not known yet may have the device.
-            if isResting, askable(registrant), record.devices[index].wasRefused != true { actions.append(.query(registrant)) }
-            if let server = nextServer(
-                for: &record.devices[index], directory, assigned: assigned, askable: askable, at: now, jitter: &jitter)
-            {
+            if isResting, client.isAskable(registrant), record.devices[index].wasRefused != true { actions.append(.query(registrant)) }
+            if let server = nextServer(for: &record.devices[index], client, assigned: assigned, at: now, jitter: &jitter) {
                 assigned[server, default: []].append(index)
             }
         }
         for (server, indices) in assigned.sorted(by: { $0.key.uncompressed.lexicographicallyPrecedes($1.key.uncompressed) }) {
-            for indices in indices.chunks(of: Self.requestDeviceLimit) { request(&record, indices, by: server, directory, at: now) }
+            for indices in indices.chunks(of: Self.requestDeviceLimit) { request(&record, indices, by: server, client.directory, at: now) }
         }
         store(record, before)
     }

@@ -126,13 +126,13 @@ extension PushClientMachine {
 
     private mutating func wakeNotifications(at now: Timestamp) {
         guard notifications.isActive else { return }
-        let (directory, listsServers) = (directory, listsServers)
-        notifications.queried = queries.registrants
-        notifications.unanswered = queries.unanswered(at: now)
-        notifications.serverless = listsServers ? [] : directory.lookUpsEnded.filter { directory.servers(of: $0).isEmpty }
-        notifications.wake(
-            directory, askable: { listsServers || !directory.servers(of: $0).isEmpty }, own: (publicKey, own.installationID), at: now,
-            jitter: &jitter)
+        notifications.wake(surroundings(at: now), at: now, jitter: &jitter)
+    }
+
+    func surroundings(at now: Timestamp) -> NotificationMachine.Surroundings {
+        NotificationMachine.Surroundings(
+            directory: directory, own: (publicKey, own.installationID), listsServers: !own.serverKeys.isEmpty || !contactServers.isEmpty,
+            queried: queries.registrants, unanswered: queries.unanswered(at: now))
     }
 
     /// - Returns: Whether a change may let the machines continue.
@@ -192,7 +192,7 @@ extension PushClientMachine {
     ///
     /// - Parameter others: Servers to query in any case, besides the known ones.
     mutating func refresh(_ registrant: PublicKey, also others: [PublicKey] = [], at now: Timestamp) -> Output {
-        if !others.isEmpty || isAskable(registrant) && needsQuery(about: registrant, at: now) {
+        if !others.isEmpty || surroundings(at: now).isAskable(registrant) && needsQuery(about: registrant, at: now) {
             query(registrant, also: others, at: now)
         }
         return settle(at: now)
@@ -207,9 +207,6 @@ extension PushClientMachine {
         actions.append(.query(ticket, registrant: registrant, Version.route(to: servers, self)))
     }
 
-    /// Whether servers are known that can be queried about any registrant.
-    private var listsServers: Bool { !own.serverKeys.isEmpty || !contactServers.isEmpty }
-
     mutating func setContactServers(_ servers: [PushServer], at now: Timestamp) -> Output {
         contactServers = servers
         return settle(at: now)
@@ -223,20 +220,10 @@ extension PushClientMachine {
         if directory.beginLookUp(of: registrant) { actions.append(.lookUp([registrant])) }
     }
 
-    /// Whether any server can be queried about the registrant.
-    private func isAskable(_ registrant: PublicKey) -> Bool {
-        listsServers || !directory.servers(of: registrant).isEmpty
-    }
-
-    /// Whether no advertisement of the registrant is known or can be looked up, and no server can be queried.
-    func isServerless(_ registrant: PublicKey) -> Bool {
-        directory.lookUpsEnded.contains(registrant) && !isAskable(registrant)
-    }
-
     /// Whether the search for the registrant's devices ended. A failed look-up counts only when servers are known: the relay may be about to attach.
     func isDiscovered(_ registrant: PublicKey, at now: Timestamp) -> Bool {
         guard !directory.isLookingUp(registrant), !isQueryPending(about: registrant, at: now) else { return false }
-        return directory.lookUpsEnded.contains(registrant) || !directory.servers(of: registrant).isEmpty
+        return directory.isLookedUp(registrant) || !directory.servers(of: registrant).isEmpty
     }
 
     /// Whether a query is under way that may find other devices of the registrant.

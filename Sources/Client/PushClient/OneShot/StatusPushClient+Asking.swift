@@ -5,22 +5,9 @@ public import WakuCrypto
 
 /// A one-shot request with a caller waiting for the answer.
 struct Ask: Sendable {
-    enum Event: Sendable {
-        case published
-        case notPublished(RelayError)
-        case answer([UInt8])
-        case timeout
-    }
-
     let recipient: PrivateKey
-    let server: PublicKey
-    /// Whether an envelope is the expected answer.
-    let match: @Sendable (MetadataEnvelope) -> Bool
-    let events: AsyncStream<Event>.Continuation
-
-    func take(_ envelope: MetadataEnvelope) {
-        if envelope.sender == server, match(envelope) { events.yield(.answer(envelope.payload)) }
-    }
+    /// Takes an envelope that may be the answer.
+    let take: @Sendable (MetadataEnvelope) -> Void
 }
 
 extension StatusPushClient {
@@ -29,18 +16,29 @@ extension StatusPushClient {
         ContentTopic(TopicTag(of: StatusTopics.partitioned(key)))
     }
 
-    /// Publishes an envelope, and waits for the answer to `sender` that satisfies `match`.
+    private enum AskEvent<Answer: Sendable>: Sendable {
+        case published
+        case notPublished(RelayError)
+        case answer(Answer)
+        case timeout
+    }
+
+    /// Publishes an envelope, and waits for the answer to `sender`.
     ///
-    /// - Parameter timeout: how long the whole takes at most, publishing included.
-    func ask(
-        _ envelope: [UInt8], to recipient: Recipient, sender: PrivateKey, wakuSigner: PrivateKey, server: PublicKey, timeout: Duration,
-        match: @escaping @Sendable (MetadataEnvelope) -> Bool
-    ) async throws(PushClientError) -> [UInt8] {
+    /// - Parameters:
+    ///   - timeout: how long the whole takes at most, publishing included.
+    ///   - read: Reads an envelope of the server; nil when it is not the expected answer.
+    func ask<Answer: Sendable>(
+        _ envelope: [UInt8], to recipient: Recipient, sender: PrivateKey, server: PublicKey, timeout: Duration,
+        read: @escaping @Sendable (MetadataEnvelope) -> Answer?
+    ) async throws(PushClientError) -> Answer {
         try await runner.waitUntilRunning()
-        let messages = EnvelopeSealing.seal(envelope, to: recipient, wakuSigner: wakuSigner, at: .now())
+        let messages = EnvelopeSealing.seal(envelope, to: recipient, wakuSigner: sender, at: .now())
         let topic = Self.answerTopic(sender.publicKey)
-        let (events, continuation) = AsyncStream.makeStream(of: Ask.Event.self)
-        let ask = Ask(recipient: sender, server: server, match: match, events: continuation)
+        let (events, continuation) = AsyncStream.makeStream(of: AskEvent<Answer>.self)
+        let ask = Ask(recipient: sender) { envelope in
+            if envelope.sender == server, let answer = read(envelope) { continuation.yield(.answer(answer)) }
+        }
         let id = routes.add(.ask(ask), on: topic, isBounded: false)
         defer { routes.end(id) }
 
@@ -66,7 +64,7 @@ extension StatusPushClient {
             switch event {
             case .published: isPublished = true
             case .notPublished(let error): throw PushClientError(code: .notPublished, message: error.message)
-            case .answer(let payload): return payload
+            case .answer(let answer): return answer
             case .timeout: throw isPublished ? .noAnswer(within: timeout) : .notPublished(within: timeout)
             }
         }

@@ -24,13 +24,11 @@ extension StatusPushClient {
         let ephemeral = PrivateKey.generate()
         let query = PushNotificationQuery(publicKeys: [keyHash]).encoded()
         let envelope = MetadataEnvelope.encode(.query, payload: query, signedBy: ephemeral)
-        let payload = try await ask(
-            envelope.bytes, to: .topic(StatusTopics.query(keyHash)), sender: ephemeral, wakuSigner: ephemeral, server: server,
-            timeout: timeout
+        let response = try await ask(
+            envelope.bytes, to: .topic(StatusTopics.query(keyHash)), sender: ephemeral, server: server, timeout: timeout
         ) { answer in
-            answer.kind == .queryResponse && (try? PushNotificationQueryResponse(parsing: answer.payload))?.messageID == envelope.id
+            answer.queryResponse.flatMap { $0.messageID == envelope.id ? $0 : nil }
         }
-        guard let response = try? PushNotificationQueryResponse(parsing: payload) else { throw .unreadable }
         return response.info.compactMap { device(in: $0, of: registrant, at: server) }
     }
 
@@ -70,12 +68,8 @@ extension StatusPushClient {
         let ephemeral = PrivateKey.generate()
         let request = PushNotificationRequest(requests: notifications, messageID: messageID).encoded()
         let envelope = MetadataEnvelope.encode(.request, payload: request, signedBy: ephemeral)
-        let payload = try await ask(
-            envelope.bytes, to: .partitioned(server), sender: ephemeral, wakuSigner: ephemeral, server: server, timeout: timeout
-        ) { answer in
-            answer.kind == .response && (try? PushNotificationResponse(parsing: answer.payload))?.messageID == messageID
+        return try await ask(envelope.bytes, to: .partitioned(server), sender: ephemeral, server: server, timeout: timeout) { answer in
+            answer.response.flatMap { $0.messageID == messageID ? $0.reports : nil }
         }
-        guard let response = try? PushNotificationResponse(parsing: payload) else { throw .unreadable }
-        return response.reports
     }
 }

@@ -101,17 +101,8 @@ extension StatusPushClient {
         let sealed = IdentityCryptography(identity: identity).seal(registration, for: server)
         let envelope = MetadataEnvelope.encode(.registration, payload: sealed, signedBy: identity)
         let requestID = Shake256.hash64(sealed)
-        let payload = try await ask(
-            envelope.bytes, to: .personal(server), sender: identity, wakuSigner: identity, server: server, timeout: timeout
-        ) { envelope in
-            envelope.kind == .registrationResponse
-                && (try? PushNotificationRegistrationResponse(parsing: envelope.payload))?.requestID == requestID
-        }
-        guard let response = try? PushNotificationRegistrationResponse(parsing: payload) else { throw .unreadable }
-        return response.error
+        return try await ask(envelope.bytes, to: .personal(server), sender: identity, server: server, timeout: timeout) { answer in
+            answer.registrationResponse.flatMap { $0.requestID == requestID ? $0 : nil }
+        }.error
     }
-}
-
-extension PushClientError {
-    static let unreadable = PushClientError(code: .badAnswer, message: "the server's answer can't be read")
 }

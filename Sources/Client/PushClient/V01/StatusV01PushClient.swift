@@ -132,17 +132,25 @@ public final class StatusV01PushClient: Sendable {
     package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.serverKeys } }
 
     /// The time until a server that did not answer, or failed, is retried; nil when no retry is scheduled.
-    public func nextTry(at server: PublicKey) -> Duration? { pause(at: server) }
+    public func nextTry(at server: PublicKey) -> Duration? {
+        runner.read { machine, now in machine.registrations.servers[server]?.pausedUntil.map { max($0.since(now), .zero) } }
+    }
 
     /// Waits until all changes were stored. Returns false if they were not before the timeout.
     @discardableResult
-    package func waitUntilStored(timeout: Duration) async -> Bool { await waitForStore(timeout: timeout) }
+    package func waitUntilStored(timeout: Duration) async -> Bool {
+        await runner.wait(timeout) { _, _ in true } ?? false
+    }
 
     /// Waits until all servers answered, also those that are being left.
-    package func waitUntilSettled(timeout: Duration) async { await waitForServers(timeout: timeout) }
+    package func waitUntilSettled(timeout: Duration) async {
+        _ = await runner.wait(timeout) { machine, _ in machine.isSettled(Array(machine.registrations.servers.keys)) ? true : nil }
+    }
 
     /// Waits until the current advertisement was published or failed.
-    package func waitUntilAdvertised(timeout: Duration) async { await waitForAdvertisement(timeout: timeout) }
+    package func waitUntilAdvertised(timeout: Duration) async {
+        _ = await runner.wait(timeout) { machine, _ in machine.advertising.isUnderWay ? nil : true }
+    }
 
     // MARK: Others
 
@@ -177,7 +185,9 @@ public final class StatusV01PushClient: Sendable {
 
     /// Removes all state about a registrant. Notifications of its devices that are under way are cancelled, but not those
     /// in requests that are for others, too.
-    public func forget(_ registrant: PublicKey) { removeAll(about: registrant) }
+    public func forget(_ registrant: PublicKey) {
+        turn { $0.forget(registrant, at: $1) }
+    }
 
     /// Records that a message came from this device: the most recently active devices are notified first. Has no effect for registrants who were
     /// neither discovered nor notified.

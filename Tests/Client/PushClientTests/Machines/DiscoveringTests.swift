@@ -125,12 +125,12 @@ import WakuCrypto
         var bench = watching()
         if isFound { hear(&bench, [friend.row(at: server)]) }
         bench.take(bench.machine.lookUpEnded([friend.key], .found, at: bench.now))
-        #expect(bench.machine.isServerless(friend.key) == !isFound)
+        #expect(bench.machine.surroundings(at: bench.now).isServerless(friend.key) == !isFound)
         bench.restart()
         #expect(bench.actions.lookUps == [[friend.key]])
         bench.take(bench.machine.discover(friend.key, at: bench.now))
-        #expect(!bench.machine.isServerless(friend.key))
-        #expect(bench.machine.directory.isLookingUp(friend.key) && bench.machine.directory.lookUpsEnded.isEmpty)
+        #expect(!bench.machine.surroundings(at: bench.now).isServerless(friend.key))
+        #expect(bench.machine.directory.isLookingUp(friend.key) && !bench.machine.directory.isLookedUp(friend.key))
         #expect(bench.actions.lookUps.count == 1)
     }
 
