@@ -115,3 +115,164 @@ public final class StatusPushClient: Sendable {
     /// The id of this device's installation.
     public var installationID: InstallationID { runner.read { machine, _ in machine.own.installationID } }
 }
+
+extension StatusPushClient {
+    /// Runs until cancelled: registers, advertises, sends requests, and receives answers.
+    ///
+    /// After a cancellation, as after a kill, unfinished work resumes with the next call or the next start of the process.
+    /// If another call is running, waits for it to end first.
+    public func run() async { await runMachine() }
+
+    /// Events from now on. Beyond a thousand unread events, the oldest are dropped.
+    public var events: AsyncStream<PushClientEvent> { runner.events }
+
+    // MARK: Opting in
+
+    /// Whether the client keeps its device registered: false in a new client, and stored.
+    public var isReceiving: Bool { runner.read { machine, _ in machine.own.isReceiving } }
+    /// Whether the client may request notifications: false in a new client, and stored.
+    public var isSending: Bool { runner.read { machine, _ in machine.own.isSending } }
+
+    /// Allows the client to register its device. When disabled, the client unregisters from all servers and retries until they answer.
+    public func setReceiving(_ isReceiving: Bool) {
+        turn { $0.setReceiving(isReceiving, at: $1) }
+    }
+
+    /// Allows the client to request notifications. When disabled, nothing more is sent for pending messages.
+    public func setSending(_ isSending: Bool) {
+        turn { $0.setSending(isSending, at: $1) }
+    }
+
+    // MARK: Receiving
+
+    /// Registers the device with exactly these servers. Other servers are left once one of these has accepted the device. Sends nothing when nothing
+    /// changed. Servers that don't answer within the timeout are
+    /// retried while the client runs, also after a restart.
+    ///
+    /// - Parameters:
+    ///   - profile: The device and its user's settings.
+    ///   - servers: The complete list; at least one. For a Web Push subscription, each with its ``PushServer/vapidKey``, which is
+    ///     added to the subscription.
+    ///   - enablesReceiving: Whether to enable receiving as ``setReceiving(_:)`` does. Calling ``setReceiving(_:)`` first would register the
+    ///     previous profile before this one.
+    ///   - again: Whether to send the registration also when nothing changed, as for a server that lost or refused it, or to end a pause.
+    ///   - timeout: How long to wait for the servers.
+    /// - Returns: The state at each server, once all answered or the timeout passed.
+    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
+    @discardableResult
+    public func register(
+        _ profile: DeviceProfile, with servers: [PushServer], enablesReceiving: Bool = false, again: Bool = false,
+        timeout: Duration = .seconds(30)
+    ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
+        guard profile.platform != .webPush || servers.allSatisfy({ $0.vapidKey != nil }) else { throw .notForWebPush }
+        if let flaw = profile.flaw { throw PushClientError(code: .invalid, message: "the device can't be registered: \(flaw)") }
+        if profile.platform == .webPush { for case let key? in servers.map(\.vapidKey) { _ = try profile.deviceToken.naming(key) } }
+        return try await register(with: servers.map(\.key), enablesReceiving: enablesReceiving, timeout: timeout) {
+            $0.register(profile, with: servers, again: again, at: $1)
+        }
+    }
+
+    /// Ends the registrations with all servers. Servers that don't answer within the timeout are retried.
+    ///
+    /// - Returns: The state at each server.
+    /// - Throws: ``PushClientError`` with `notRunning`, and nothing is changed: ``setReceiving(_:)`` works without ``run()``. With `cancelled`, it goes on.
+    @discardableResult
+    public func unregister(timeout: Duration = .seconds(30)) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
+        try await endRegistrations(timeout: timeout)
+    }
+
+    /// The state at each server.
+    public var registrations: [PublicKey: RegistrationStatus] { states }
+
+    /// The servers of the last `register`, also after the device was unregistered, without servers that are being left.
+    package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.serverKeys } }
+    /// The same, with their VAPID keys.
+    package var namedServers: [PushServer] { runner.read { machine, _ in machine.own.servers } }
+
+    /// The time until a server that did not answer, or failed, is retried; nil when no retry is scheduled.
+    public func nextTry(at server: PublicKey) -> Duration? {
+        runner.read { machine, now in machine.registrations.servers[server]?.pausedUntil.map { max($0.since(now), .zero) } }
+    }
+
+    /// Sets an encoded ChatIdentity to include in advertisements; empty for none.
+    public func setChatIdentity(_ chatIdentity: [UInt8]) {
+        turn { $0.setChatIdentity(chatIdentity, at: $1) }
+    }
+
+    /// Waits until all changes were stored. Returns false if they were not before the timeout.
+    @discardableResult
+    package func waitUntilStored(timeout: Duration) async -> Bool {
+        await runner.wait(timeout) { _, _ in true } ?? false
+    }
+
+    /// Waits until all servers answered, also those that are being left.
+    package func waitUntilSettled(timeout: Duration) async {
+        _ = await runner.wait(timeout) { machine, _ in machine.isSettled(Array(machine.registrations.servers.keys)) ? true : nil }
+    }
+
+    /// Waits until the current advertisement was published or failed.
+    package func waitUntilAdvertised(timeout: Duration) async {
+        _ = await runner.wait(timeout) { machine, _ in machine.advertising.isUnderWay ? nil : true }
+    }
+
+    // MARK: Other registrants
+
+    /// Replaces ``Configuration/servers``: the servers to query about others, besides those that advertisements name and those that this
+    /// client is registered with.
+    public func setQueryServers(_ servers: [PushServer]) {
+        turn { $0.setContactServers(servers, at: $1) }
+    }
+
+    /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and at the same time queries the known
+    /// servers if no device is known, or one that is not in the latest advertisement may be registered. While ``run()`` runs, an advertisement is looked
+    /// up once: later calls return known devices at once.
+    ///
+    /// - Parameter timeout: How long to wait for the look-up and for servers.
+    /// - Returns: The devices known by then, without those that a later advertisement or their server took back.
+    /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask
+    @discardableResult
+    public func discover(_ registrant: PublicKey, timeout: Duration = .seconds(10)) async throws(PushClientError) -> [KnownDevice] {
+        try await findDevices(of: registrant, timeout: timeout)
+    }
+
+    /// The known devices of a registrant.
+    public func devices(of registrant: PublicKey) -> [KnownDevice] { knownDevices(of: registrant) }
+
+    /// The outcome of a notification when ``discover`` found no device: the registrant unregistered all. Empty if none was known before either.
+    package func outcomes(withoutDevicesOf registrant: PublicKey) -> [DeviceOutcome] { outcomesWithoutDevices(of: registrant) }
+
+    /// Why the registrant's latest advertisement of this run was rejected, wholly or from some row on; nil when it was accepted, or none arrived.
+    public func advertisementFlaw(of registrant: PublicKey) -> AdvertisementFlaw? {
+        runner.read { machine, _ in machine.advertisementFlaws[registrant] }
+    }
+
+    /// Registrants whose advertisements are watched.
+    public var contacts: [PublicKey] { runner.read { machine, _ in machine.directory.watched } }
+
+    /// Removes all state about a registrant. Notifications of its devices that are under way are cancelled, but not those
+    /// in requests that are for others, too.
+    public func forget(_ registrant: PublicKey) {
+        turn { $0.forget(registrant, at: $1) }
+    }
+
+    /// Records that a message came from this device: the most recently active devices are notified first. Has no effect for registrants who were
+    /// neither discovered nor notified.
+    public func noteActivity(of installationID: InstallationID, of registrant: PublicKey) {
+        turn { $0.noteActivity(of: installationID, of: registrant, at: $1) }
+    }
+
+    // MARK: Sending
+
+    /// Requests notifications for devices, each from one server, falling back to another server when one does not answer.
+    ///
+    /// A message id notifies a device once, however often this is called within 24 h. Cancelling the task stops sending for the message.
+    ///
+    /// - Returns: The outcome for each device, after ten minutes at the latest if the store can be written; so far, when the task was cancelled.
+    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `cancelled` before it began, or `notRunning`, also when ``run()`` ended: the next
+    ///   one goes on with the message.
+    public func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome] {
+        try await notify(
+            message, contentByteLimit: PushNotification.contentByteLimit - KeyHash.byteCount, chat: StatusHashes.chat(message.chatID),
+            author: StatusHashes.author(identity.publicKey))
+    }
+}

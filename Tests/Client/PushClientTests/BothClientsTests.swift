@@ -11,6 +11,27 @@ import WakuCrypto
 @Suite(.timeLimit(.minutes(5))) struct BothClientsTests {
     private let network = TestNetwork()
 
+    @Test(arguments: ClientVersion.allCases) func registersAdvertisesDiscoversAndNotifies(version: ClientVersion) async throws {
+        let server = network.addServer()
+        let bob = PrivateKey.generate()
+        try await network.register(version, with: [server], bob)
+        let relay = network.relay()
+        try await network.client(version, relay: relay).whileRunning { alice in
+            alice.setSending(true)
+            let devices = try await alice.discover(bob.publicKey, timeout: .seconds(10))
+            #expect(devices.map(\.server) == [server] && devices.allSatisfy(\.isTokenKnown))
+            for _ in 0..<2 {
+                let outcomes = try await alice.notify(.to(bob.publicKey))
+                #expect(outcomes.map(\.result) == [.notified(by: server)])
+                // The same id notifies once.
+                #expect(notifiedCount(version, by: server) == 1)
+            }
+        }
+        #expect(network.notifiedCount(by: server) + network.v01NotifiedCount(by: server) == 1)
+        // Each answer topic was confirmed before its question was published, and is watched only while the answer is awaited.
+        #expect(relay.watchedTopics == [ContentTopic(TopicTag(of: StatusTopics.contactCode(bob.publicKey)))])
+    }
+
     @Test(arguments: ClientVersion.allCases) func nextServerTakesOverFromOneThatDoesNotAnswer(version: ClientVersion) async throws {
         let servers = [network.addServer(), network.addServer()]
         let bob = PrivateKey.generate()

@@ -16,23 +16,6 @@ import WakuCrypto
         try await StatusPushClient.open(identity: identity, relays: [relay ?? network.relay()], store: store)
     }
 
-    @Test func registersAdvertisesDiscoversAndNotifies() async throws {
-        let server = network.addServer()
-        let bob = PrivateKey.generate()
-        try await network.register(.deployed, with: [server], bob)
-        try await client().whileRunning { [network] alice in
-            alice.setSending(true)
-            let devices = try await alice.discover(bob.publicKey)
-            #expect(devices.map(\.server) == [server] && devices.allSatisfy(\.isTokenKnown))
-            let outcomes = try await alice.notify(.to(bob.publicKey))
-            #expect(outcomes.map(\.result) == [.notified(by: server)])
-            #expect(network.notifiedCount(by: server) == 1)
-            // The same id notifies once.
-            _ = try await alice.notify(.to(bob.publicKey))
-            #expect(network.notifiedCount(by: server) == 1)
-        }
-    }
-
     /// The installation's id is outside of the advertisement's signature.
     @Test func strangersCannotWithdrawADeviceUnderItsID() async throws {
         let server = network.addServer()

@@ -76,7 +76,6 @@ extension ClientMachine {
         return settle(at: now)
     }
 
-    /// Sets an encoded ChatIdentity to include in advertisements; empty for none.
     mutating func setChatIdentity(_ chatIdentity: [UInt8], at now: Timestamp) -> Output {
         registrations.setChatIdentity(chatIdentity)
         return settle(at: now)

@@ -37,9 +37,9 @@ extension Directory {
                 Self.merge(row, into: &record, isAuthoritative: isAuthoritative ?? true)
             }
             guard let installationID else { return }
-            record.noteActivity(of: installationID, at: sentAt, limit: Self.rowLimit)
+            record.noteActivity(of: installationID, at: sentAt)
             guard isWhole, record.advertised(installationID).map({ $0 <= sentAt }) ?? true else { return }
-            record.noteAdvertisement(of: installationID, at: sentAt, limit: Self.rowLimit)
+            record.noteAdvertisement(of: installationID, at: sentAt)
             for index in record.rows.indices where record.rows[index].installationID == installationID {
                 let old = record.rows[index]
                 guard old.learnedAt <= sentAt, !taken.contains(where: { $0.place == old.place }) else { continue }

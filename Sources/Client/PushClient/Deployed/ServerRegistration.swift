@@ -19,7 +19,6 @@ struct ServerRegistration: RegistrationState {
         case left
     }
 
-    /// A registration or unregistration being sent to the server.
     struct Attempt: RegistrationAttempt, Codable, Hashable, Sendable {
         /// nil for an unregistration.
         let contentVersion: UInt64?
@@ -29,11 +28,9 @@ struct ServerRegistration: RegistrationState {
         @StoredBytes var requestID: [UInt8]
         @StoredBytes var grant: [UInt8]
         var state = AttemptState.unsent
-        /// Failed tries since the last long pause.
         var tries = 0
         /// Consecutive VERSION_MISMATCH answers.
         var mismatches = 0
-        /// Consecutive failed publications.
         var relayFailures = 0
 
         var isUnregistration: Bool { contentVersion == nil }

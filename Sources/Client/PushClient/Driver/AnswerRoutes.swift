@@ -29,7 +29,6 @@ final class AnswerRoutes<Question: Sendable>: Sendable {
         }
     }
 
-    /// Ends a question; further answers are not expected.
     func end(_ question: Int) {
         topics.withLock { topics in
             if let topic = topics.remove(question) { release([topic], topics) }
@@ -44,7 +43,6 @@ final class AnswerRoutes<Question: Sendable>: Sendable {
         }
     }
 
-    /// Subscribes to the contact code topics of these registrants.
     func watch(_ registrants: [PublicKey]) {
         let watched = registrants.map(ClientNetwork.contactCodeTopic)
         topics.withLock { topics in

@@ -7,7 +7,6 @@ import WakuCrypto
 /// their version of the protocol.
 protocol ClientDriver: AnyObject, Sendable {
     associatedtype Version: ClientVersion
-    /// A pending query or request.
     associatedtype Question: Sendable
     typealias Machine = PushClientMachine<Version>
 
@@ -38,7 +37,6 @@ protocol ClientDriver: AnyObject, Sendable {
     ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout Machine, _ age: Duration, _ now: Timestamp) -> Machine.Output)
 }
 
-/// A question with its messages and the topic of its answers.
 struct OutgoingQuestion<Question: Sendable>: Sendable {
     let question: Question
     let messages: [WakuMessage]

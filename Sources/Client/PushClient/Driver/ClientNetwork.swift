@@ -98,7 +98,6 @@ final class ClientNetwork: Sendable {
         return key
     }
 
-    /// Encrypts an envelope for a symmetric topic.
     func seal(_ data: [UInt8], toTopic topic: String, wakuSigner: PrivateKey) -> [WakuMessage] {
         EnvelopeSealing.seal(data, to: .topic(topic, topicKey(of: topic)), wakuSigner: wakuSigner, at: .now())
     }

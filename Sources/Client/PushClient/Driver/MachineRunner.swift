@@ -70,7 +70,6 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
         throw Task.isCancelled ? .cancelled : .notRunning
     }
 
-    /// Reads the machine's state.
     func read<R>(_ body: (Machine, _ now: Timestamp) -> R) -> R {
         state.withLock { body($0.machine, $0.now) }
     }

@@ -18,7 +18,6 @@ struct AdvertisingMachine: Sendable {
         nextWakeUp = isActive ? now : nil
     }
 
-    /// Schedules a new advertisement, because its content changed.
     mutating func rowsChanged(at now: Timestamp) {
         if isUnderWay { isDueAgain = true } else { nextWakeUp = now }
     }

@@ -3,7 +3,6 @@ import WakuCrypto
 
 /// The identity's cryptographic operations that the machines need. Simulations substitute plain values for signed and sealed bytes.
 protocol ClientCryptography: Sendable {
-    /// The identity's public key.
     var publicKey: PublicKey { get }
 
     func makeAccessToken() -> AccessToken
@@ -50,7 +49,6 @@ struct IdentityCryptography: ClientCryptography {
 }
 
 extension AccessToken {
-    /// A random UUID, version 4.
     static func random() -> AccessToken {
         var bytes = randomBytes(16)
         bytes[6] = bytes[6] & 0x0f | 0x40

@@ -29,7 +29,6 @@ protocol ClientVersion: Sendable {
     static func rowCount(of advertisement: Advertisement) -> Int
 }
 
-/// A registration to publish.
 protocol RegistrationMessage: Hashable, Sendable {
     /// The answer names it.
     var requestID: [UInt8] { get }

@@ -15,7 +15,6 @@ struct Directory: Sendable {
     static let unconfirmedLife = Duration.seconds(60 * 24 * 3600)
     /// How often servers are queried about unconfirmed devices of a registrant who has other ones, unless one was withdrawn meanwhile.
     static let queryPeriod = Duration.seconds(600)
-    /// The maximum number of rows per registrant.
     static let rowLimit = 100
 
     let cryptography: any ClientCryptography
@@ -54,7 +53,6 @@ struct Directory: Sendable {
         return isNew
     }
 
-    /// Removes all state about a registrant.
     mutating func forget(_ registrant: PublicKey) {
         lookUps[registrant] = nil
         queries[registrant] = nil
@@ -101,7 +99,7 @@ struct Directory: Sendable {
     /// Records that a message came from this device. Senders of whom nothing is known are not recorded: they may be anyone.
     mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at time: Timestamp) {
         guard registrants[registrant] != nil, installationID.isUsable else { return }
-        update(registrant) { $0.noteActivity(of: installationID, at: time, limit: Self.rowLimit) }
+        update(registrant) { $0.noteActivity(of: installationID, at: time) }
     }
 
     /// Withdraws a device whose token a server refused, until a query confirms it. A token learned since then stays. The server may still be queried
@@ -125,7 +123,6 @@ struct Directory: Sendable {
         }
     }
 
-    /// Records that a query about the registrant begins.
     mutating func noteQuery(about registrant: PublicKey, at now: Timestamp) {
         queries[registrant] = now
     }
@@ -139,12 +136,10 @@ struct Directory: Sendable {
         registrants[registrant]?.rows ?? []
     }
 
-    /// Rows that were not withdrawn.
     func validRows(of registrant: PublicKey) -> [RegistrantRecord.Row] {
         rows(of: registrant).filter { $0.withdrawal == nil }
     }
 
-    /// The known devices, with their servers.
     func places(of registrant: PublicKey) -> Set<RegistrantRecord.Row.Place> {
         Set(validRows(of: registrant).map(\.place))
     }
@@ -225,13 +220,11 @@ struct Directory: Sendable {
         return sorted.prefix(limit).map(\.key)
     }
 
-    /// Servers known to be used by the registrant.
     func servers(of registrant: PublicKey) -> Set<PublicKey> {
         Set(rows(of: registrant).map(\.server))
     }
 }
 
-/// The result of a look-up of advertisements.
 enum LookUpResult: Sendable {
     /// The store was read, whether or not it has advertisements.
     case found

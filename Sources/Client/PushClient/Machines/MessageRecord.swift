@@ -4,7 +4,6 @@ import WakuCrypto
 
 /// A message to notify devices of, with the state of each device.
 struct MessageRecord: Codable, Hashable, Sendable {
-    /// A recipient of the message.
     struct Recipient: Codable, Hashable, Sendable {
         @Stored var registrant: PublicKey
         /// Empty: the most recently active devices, once some are known.
@@ -59,7 +58,6 @@ struct MessageRecord: Codable, Hashable, Sendable {
         @Stored var installationID: InstallationID
         var state = State.ready
         var round = 1
-        /// Servers tried in this round.
         @Stored var tried: [PublicKey] = []
         @Stored var askedAgain: [PublicKey] = []
         var wasQueried = false
@@ -143,7 +141,6 @@ struct MessageRecord: Codable, Hashable, Sendable {
     }
 }
 
-/// A server's key in a record.
 struct StoredServer: Codable, Hashable, Sendable {
     @Stored var key: PublicKey
     init(_ key: PublicKey) { _key = Stored(wrappedValue: key) }
@@ -176,7 +173,6 @@ extension DeviceOutcome.GiveUpReason {
 }
 
 extension MessageRecord.Device {
-    /// - Parameter isQuerying: Whether a query about the registrant is pending.
     mutating func noteTime(at now: Timestamp, isQuerying: Bool) {
         switch state {
         case .asking(let server, let deadline?) where deadline.time <= now:

@@ -2,7 +2,6 @@ import StatusProtocol
 import Core
 import WakuCrypto
 
-/// Results of requests.
 extension NotificationMachine {
     /// Whether the request still needs publishing: its message may have been cancelled or given up meanwhile.
     func isAwaitingPublication(_ ticket: Ticket, at now: Timestamp) -> Bool {
@@ -30,7 +29,6 @@ extension NotificationMachine {
         }
     }
 
-    /// Whether the server's answer to this request is pending.
     func isAwaiting(_ ticket: Ticket, from server: PublicKey, about messageID: [UInt8]) -> Bool {
         requests[ticket].map { $0.server == server && $0.messageID == messageID } ?? false
     }

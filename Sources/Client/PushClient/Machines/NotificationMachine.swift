@@ -58,12 +58,10 @@ struct NotificationMachine: Sendable {
         let own: (registrant: PublicKey, installationID: InstallationID)
         /// Whether servers are known that can be queried about any registrant.
         let listsServers: Bool
-        /// Registrants with a pending query.
         let queried: Set<PublicKey>
         /// Registrants about whom servers may still answer a query.
         let unanswered: Set<PublicKey>
 
-        /// Whether any server can be queried about the registrant.
         func isAskable(_ registrant: PublicKey) -> Bool {
             listsServers || !directory.servers(of: registrant).isEmpty
         }
@@ -87,7 +85,6 @@ struct NotificationMachine: Sendable {
     var nextTicket: Ticket = 1
     var actions: [Action] = []
     private(set) var changed: Set<[UInt8]> = []
-    /// Messages that are not finished.
     private(set) var active: Set<[UInt8]> = []
 
     init(restoring records: [MessageRecord] = [], queriesOnceAfterRefusal: Bool = false) {
@@ -169,12 +166,10 @@ struct NotificationMachine: Sendable {
         giveUp(messageID, .cancelled)
     }
 
-    /// Stops sending for all messages.
     mutating func cancelAll() {
         for id in sortedActive { giveUp(id, .cancelled) }
     }
 
-    /// Stops sending to a registrant's devices.
     mutating func forget(_ registrant: PublicKey) {
         for id in sortedActive { giveUp(id, .cancelled, for: registrant) }
     }

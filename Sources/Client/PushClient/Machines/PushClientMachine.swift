@@ -38,7 +38,6 @@ struct PushClientMachine<Version: ClientVersion>: Sendable {
 
     var publicKey: PublicKey { directory.cryptography.publicKey }
 
-    /// The client's own settings.
     var own: Version.Own {
         get { registrations.own }
         set { registrations.own = newValue }
@@ -182,7 +181,6 @@ extension PushClientMachine {
     /// Follows the advertisements of the account's other devices.
     mutating func watchOwnDevices() { actions.append(.watch([publicKey])) }
 
-    /// Subscribes to a registrant's advertisements.
     mutating func discover(_ registrant: PublicKey, at now: Timestamp) -> Output {
         watch(registrant)
         return settle(at: now)
@@ -357,7 +355,6 @@ extension PushClientMachine {
         actions.append(.report(.discovered(registrant, deviceCount: count)))
     }
 
-    /// Records a server's answers about the devices of a request.
     mutating func requestAnswered(
         _ ticket: NotificationMachine.Ticket, by server: PublicKey, at now: Timestamp,
         verdict: (NotificationMachine.DeviceID) -> NotificationVerdict?
@@ -407,11 +404,9 @@ enum MachineAction<Version: ClientVersion>: Hashable, Sendable {
     case query(QueryTable.Ticket, registrant: PublicKey, Version.QueryRoute)
     case request(NotificationMachine.Ticket, server: PublicKey, NotificationRequest)
     case advertise(Version.Advertisement)
-    /// Subscribe to the contact code topics of these registrants.
     case watch([PublicKey])
     /// End the subscription to the contact code topic of this registrant. Performed in order with ``watch(_:)``, so that the later of both counts.
     case unwatch(PublicKey)
-    /// Look up the latest advertisements of these registrants in the relay's store.
     case lookUp([PublicKey])
     case report(PushClientEvent)
 }

@@ -17,10 +17,8 @@ struct QueryTable: Sendable {
         let registrant: PublicKey
         /// Set for a query about this client's own registration: the only server whose answer counts.
         let ownCheckAt: PublicKey?
-        /// The servers whose answers are accepted.
         let servers: Set<PublicKey>
         let begun: Timestamp
-        /// Set when the query is published.
         var deadline: Timestamp?
         var answered: Set<PublicKey> = []
         var isEnded = false
@@ -64,12 +62,10 @@ struct QueryTable: Sendable {
         queries[ticket]?.deadline = now + Self.deadline
     }
 
-    /// Ends and returns the queries whose deadline passed.
     mutating func expire(at now: Timestamp) -> [Query] {
         queries.filter { !$0.value.isEnded && $0.value.deadline.map { $0 <= now } ?? false }.keys.sorted().compactMap { end($0) }
     }
 
-    /// - Returns: The query; nil when it already ended.
     mutating func end(_ ticket: Ticket) -> Query? {
         guard let query = queries[ticket], !query.isEnded else { return nil }
         queries[ticket]?.isEnded = true

@@ -2,7 +2,6 @@ import StatusProtocol
 import Core
 import WakuCrypto
 
-/// The known devices of a registrant.
 struct RegistrantRecord: Codable, Hashable, Sendable {
     /// One device at one server.
     struct Row: Codable, Hashable, Sendable {
@@ -22,9 +21,7 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
             enum Reason: String, Codable {
                 /// A newer advertisement of the device is without the row. status-go's clients advertise no rows while they register again.
                 case advertisement
-                /// The server refused the token.
                 case refusal
-                /// The server does not have the device.
                 case absence
             }
 
@@ -58,7 +55,6 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
     }
 
     @Stored var registrant: PublicKey
-    /// Whether the client subscribes to its contact code topic.
     var isWatched = false
     /// Not used any more. Earlier releases can't read records without it.
     private var wasLookedUp = false
@@ -75,19 +71,15 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
         _registrant = Stored(wrappedValue: registrant)
     }
 
-    /// Remembers the time of a device's activity, for at most `limit` devices.
-    mutating func noteActivity(of installationID: InstallationID, at time: Timestamp, limit: Int) {
-        activities.note(installationID, at: time, limit: limit)
+    mutating func noteActivity(of installationID: InstallationID, at time: Timestamp) {
+        activities.note(installationID, at: time)
     }
 
-    /// Remembers the time of a device's advertisement, for at most `limit` devices.
-    mutating func noteAdvertisement(of installationID: InstallationID, at time: Timestamp, limit: Int) {
-        var times = advertisements ?? []
-        times.note(installationID, at: time, limit: limit)
-        advertisements = times
+    mutating func noteAdvertisement(of installationID: InstallationID, at time: Timestamp) {
+        advertisements = advertisements ?? []
+        advertisements?.note(installationID, at: time)
     }
 
-    /// The time of the device's latest known advertisement.
     func advertised(_ installationID: InstallationID) -> Timestamp? {
         advertisements?.first { $0.installationID == installationID }?.time
     }
@@ -105,11 +97,11 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
 }
 
 extension [RegistrantRecord.Activity] {
-    /// Remembers the latest time of a device, for at most `limit` devices.
-    fileprivate mutating func note(_ installationID: InstallationID, at time: Timestamp, limit: Int) {
+    /// Remembers the latest time of a device.
+    fileprivate mutating func note(_ installationID: InstallationID, at time: Timestamp) {
         if let index = firstIndex(where: { $0.installationID == installationID }) {
             self[index].time = Swift.max(self[index].time, time)
-        } else if count < limit {
+        } else if count < Directory.rowLimit {
             append(.init(installationID: installationID, time: time))
         }
     }

@@ -6,15 +6,12 @@ import WakuCrypto
 protocol RegistrationStates: Sendable {
     associatedtype Version: ClientVersion
 
-    /// The client's own settings.
     var own: Version.Own { get set }
     var isOwnChanged: Bool { get set }
     var servers: [PublicKey: Version.Server] { get set }
     /// The keys of ``servers`` in a fixed order, so that runs with the same seed are the same.
     var order: [PublicKey] { get set }
-    /// The actions since the last ``takeActions()``.
     var actions: [RegistrationAction<Version>] { get set }
-    /// The servers whose registration changed since the last ``takeChanges()``.
     var changed: Set<PublicKey> { get set }
 
     /// After a start: resumes the registrations that were pending when the process ended.
@@ -30,7 +27,6 @@ protocol RegistrationStates: Sendable {
     ///
     /// - Parameter row: The server's row for this installation; nil when there is none, or no answer.
     mutating func checked(_ server: PublicKey, row: (version: UInt64, grant: [UInt8])?, at now: Timestamp, jitter: inout Jitter)
-    /// Whether the next advertisement is not empty.
     var hasSomethingToAdvertise: Bool { get }
     /// Whether a start advertises: if the device was unregistered meanwhile, the last advertisement must be withdrawn.
     var advertisesAtStart: Bool { get }
@@ -138,7 +134,6 @@ extension RegistrationStates {
     }
 }
 
-/// The registration with one server.
 protocol RegistrationState: Codable, Hashable, Sendable {
     associatedtype Attempt: RegistrationAttempt
 

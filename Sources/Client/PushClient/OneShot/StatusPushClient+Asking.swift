@@ -6,7 +6,6 @@ public import WakuCrypto
 /// A one-shot request with a caller waiting for the answer.
 struct Ask: Sendable {
     let recipient: PrivateKey
-    /// Takes an envelope that may be the answer.
     let take: @Sendable (MetadataEnvelope) -> Void
 }
 

@@ -23,7 +23,6 @@ enum MachineRecord<Version: ClientVersion>: Hashable, Sendable {
 
     static func name(of key: RecordKey) -> String { Version.recordPrefix + key.name }
 
-    /// - Throws: `EncodingError`
     func encoded() throws -> [UInt8] {
         let encoder = JSONEncoder()
         let body =
@@ -62,7 +61,6 @@ enum MachineRecord<Version: ClientVersion>: Hashable, Sendable {
         }
     }
 
-    /// The machine's records in a store.
     static func load(from store: any ClientStore) async throws(ClientStoreError) -> [Self] {
         var records: [Self] = []
         for (name, value) in try await store.load().sorted(by: { $0.key < $1.key }) where isName(name) {
@@ -99,7 +97,6 @@ struct RecordsByKind<Version: ClientVersion> {
 /// The latest format of the records' values, in their first byte.
 private let latestFormat: UInt8 = 2
 
-/// The identity of a record.
 enum RecordKey: Hashable, Sendable {
     case own
     case server(PublicKey)

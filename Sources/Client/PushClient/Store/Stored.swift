@@ -103,7 +103,6 @@ extension Optional: StoredValue where Wrapped: StoredValue {
     var storedBytes: [UInt8] { map { [1] + $0.storedBytes } ?? [0] }
 }
 
-/// Raw bytes.
 struct StoredData: StoredValue {
     var bytes: [UInt8]
     init(_ bytes: [UInt8]) { self.bytes = bytes }

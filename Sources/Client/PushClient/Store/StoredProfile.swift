@@ -1,7 +1,6 @@
 import Core
 import WakuCrypto
 
-/// The stored form of a ``DeviceProfile``.
 struct StoredProfile: Codable, Hashable, Sendable {
     var platform: Platform
     @Stored var deviceToken: DeviceToken

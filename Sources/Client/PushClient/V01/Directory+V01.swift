@@ -72,7 +72,6 @@ extension Directory {
 }
 
 extension [RegistrantRecord.Row] {
-    /// The first row of each device at each server.
     fileprivate var firstOfEachPlace: [RegistrantRecord.Row] {
         var places: Set<RegistrantRecord.Row.Place> = []
         return filter { places.insert($0.place).inserted }

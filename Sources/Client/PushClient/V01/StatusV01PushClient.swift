@@ -18,7 +18,6 @@ public final class StatusV01PushClient: Sendable {
     let runner: MachineRunner<Version01>
     let routes: AnswerRoutes<Question>
 
-    /// A pending query or request.
     enum Question: Sendable {
         /// The key that the answers are encrypted to.
         case query(QueryTable.Ticket, PrivateKey)
@@ -62,10 +61,7 @@ public final class StatusV01PushClient: Sendable {
     /// The id of this device's installation.
     public var installationID: InstallationID { runner.read { machine, _ in machine.own.installationID } }
 
-    /// Runs until cancelled: registers, advertises, sends requests, and receives answers.
-    ///
-    /// After a cancellation, as after a kill, unfinished work resumes with the next call or the next start of the process.
-    /// If another call is running, waits for it to end first.
+    /// Runs until cancelled, as ``StatusPushClient/run()``.
     public func run() async { await runMachine() }
 
     /// Events from now on. Beyond a thousand unread events, the oldest are dropped.
@@ -96,8 +92,7 @@ public final class StatusV01PushClient: Sendable {
     /// - Parameters:
     ///   - profile: The device and its user's settings.
     ///   - servers: The complete list; at least one.
-    ///   - enablesReceiving: Whether to enable receiving as ``setReceiving(_:)`` does. Calling ``setReceiving(_:)`` first would register the
-    ///     previous profile before this one.
+    ///   - enablesReceiving: Whether to enable receiving, as ``StatusPushClient/register(_:with:enablesReceiving:again:timeout:)`` does.
     ///   - again: Whether to send the record also when nothing changed, as for a server that lost or refused it, or to end a pause.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each of these servers, once all answered or the timeout passed.
@@ -183,14 +178,12 @@ public final class StatusV01PushClient: Sendable {
     /// Registrants whose advertisements are watched.
     public var contacts: [PublicKey] { runner.read { machine, _ in machine.directory.watched } }
 
-    /// Removes all state about a registrant. Notifications of its devices that are under way are cancelled, but not those
-    /// in requests that are for others, too.
+    /// Removes all state about a registrant, as ``StatusPushClient/forget(_:)``.
     public func forget(_ registrant: PublicKey) {
         turn { $0.forget(registrant, at: $1) }
     }
 
-    /// Records that a message came from this device: the most recently active devices are notified first. Has no effect for registrants who were
-    /// neither discovered nor notified.
+    /// Records that a message came from this device, as ``StatusPushClient/noteActivity(of:of:)``.
     public func noteActivity(of installationID: InstallationID, of registrant: PublicKey) {
         turn { $0.noteActivity(of: installationID, of: registrant, at: $1) }
     }

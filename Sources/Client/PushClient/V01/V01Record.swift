@@ -90,11 +90,9 @@ struct V01ServerRecord: RegistrationState {
         case left
     }
 
-    /// A Register being sent.
     struct Attempt: RegistrationAttempt, Codable, Hashable, Sendable {
         let content: V01Content
         let isFarewell: Bool
-        /// The value of ``V01OwnRecord/generation`` when the attempt began.
         let generation: UInt64
         /// The signature for this server. It is kept for the same content, so that repetitions are the same byte for byte.
         @StoredBytes var signature: [UInt8]
@@ -107,7 +105,6 @@ struct V01ServerRecord: RegistrationState {
     @Stored var server: PublicKey
     var isWanted = true
     var phase = Phase.idle
-    /// The version that the server accepted last.
     var accepted: UInt64?
     /// When a new version is sent, after the last acceptance; nil in records of earlier versions of the client.
     var renewal: StoredTime?

@@ -181,7 +181,6 @@ struct V01RegistrationMachine: RegistrationStates {
         }
     }
 
-    /// Starts the Registers that bring the servers to the target state.
     mutating func reconcile() {
         for key in order {
             let isWanted = own.isReceiving && own.servers.contains(key)

@@ -7,7 +7,6 @@ typealias V01Record = MachineRecord<Version01>
 
 extension V01.Register: RegistrationMessage {}
 
-/// Version 0.1 of the protocol.
 enum Version01: ClientVersion {
     typealias Own = V01OwnRecord
     typealias Server = V01ServerRecord

@@ -18,27 +18,6 @@ import WakuCrypto
 
     private static let device = V01DeviceProfile(platform: .firebase, deviceToken: DeviceToken("device-token"))
 
-    @Test func registersAdvertisesDiscoversAndNotifies() async throws {
-        let server = network.addServer()
-        let bob = PrivateKey.generate()
-        try await network.register(.v01, with: [server], bob)
-        let relay = network.relay()
-        try await client(relay: relay).whileRunning { [network] alice in
-            alice.setSending(true)
-            let devices = try await alice.discover(bob.publicKey)
-            #expect(devices.map(\.server) == [server] && devices.allSatisfy(\.isTokenKnown))
-            for _ in 0..<2 {
-                let outcomes = try await alice.notify(.to(bob.publicKey))
-                #expect(outcomes.map(\.result) == [.notified(by: server)])
-                // The same id notifies once.
-                #expect(network.v01NotifiedCount(by: server) == 1)
-            }
-            #expect(network.notifiedCount(by: server) == 0)
-        }
-        // Each answer topic was confirmed before its question was published, and is watched only while the answer is awaited.
-        #expect(relay.watchedTopics == [ContentTopic(TopicTag(of: StatusTopics.contactCode(bob.publicKey)))])
-    }
-
     @Test func namedServerThatDoesNotAnswerIsAKnownOne() async throws {
         let server = network.addServer()
         network.change(server) { $0.isUp = false }

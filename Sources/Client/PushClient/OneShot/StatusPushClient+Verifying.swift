@@ -80,24 +80,22 @@ extension StatusPushClient {
 
     private func check(_ server: PublicKey, _ status: RegistrationStatus, ping: Bool, timeout: Duration) async -> RegistrationCheck {
         let token = runner.read { machine, _ in machine.own.content?.accessToken }
-        let devices: [ReachableDevice]
-        do throws(PushClientError) {
-            devices = try await ownDevices(at: server, timeout: timeout).get()
-        } catch {
-            return RegistrationCheck(server: server, status: status, finding: .noAnswer(error))
-        }
-        guard let own = devices.first(where: { $0.installationID == installationID }) else {
-            return RegistrationCheck(server: server, status: status, finding: .notRegistered)
-        }
-        var check = RegistrationCheck(server: server, status: status, finding: .matches(version: own.version))
-        // A token for chosen contacts is not shown to its owner: then only the version is compared.
-        if let shown = own.accessToken, let token, shown != token {
-            check = RegistrationCheck(server: server, status: status, finding: .otherToken)
-        } else if case .registered(let version) = status, version != own.version {
-            check = RegistrationCheck(server: server, status: status, finding: .otherVersion(own.version, expected: version))
-        }
-        if ping, let token { check.ping = await self.ping(server, token, timeout: timeout) }
+        let answer = await ownDevices(at: server, timeout: timeout)
+        let own = (try? answer.get())?.first { $0.installationID == installationID }
+        var check = RegistrationCheck(server: server, status: status, finding: finding(answer, own, status, token))
+        if own != nil, ping, let token { check.ping = await self.ping(server, token, timeout: timeout) }
         return check
+    }
+
+    private func finding(
+        _ answer: Result<[ReachableDevice], PushClientError>, _ own: ReachableDevice?, _ status: RegistrationStatus, _ token: AccessToken?
+    ) -> RegistrationCheck.Finding {
+        if case .failure(let error) = answer { return .noAnswer(error) }
+        guard let own else { return .notRegistered }
+        // A token for chosen contacts is not shown to its owner: then only the version is compared.
+        if let shown = own.accessToken, let token, shown != token { return .otherToken }
+        if case .registered(let version) = status, version != own.version { return .otherVersion(own.version, expected: version) }
+        return .matches(version: own.version)
     }
 
     private func ping(_ server: PublicKey, _ token: AccessToken, timeout: Duration) async -> RegistrationCheck.Ping {
@@ -132,7 +130,6 @@ extension StatusPushClient {
         }
     }
 
-    /// Requests a notification for this device.
     private func requestOwn(
         _ token: AccessToken, at server: PublicKey, timeout: Duration
     ) async throws(PushClientError) -> PushNotificationReport {
