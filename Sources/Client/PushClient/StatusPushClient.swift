@@ -135,12 +135,12 @@ extension StatusPushClient {
 
     /// Allows the client to register its device. When disabled, the client unregisters from all servers and retries until they answer.
     public func setReceiving(_ isReceiving: Bool) {
-        turn { $0.setReceiving(isReceiving, at: $1) }
+        turn { machine, _ in machine.setReceiving(isReceiving) }
     }
 
     /// Allows the client to request notifications. When disabled, nothing more is sent for pending messages.
     public func setSending(_ isSending: Bool) {
-        turn { $0.setSending(isSending, at: $1) }
+        turn { machine, _ in machine.setSending(isSending) }
     }
 
     // MARK: Receiving
@@ -168,7 +168,7 @@ extension StatusPushClient {
         if let flaw = profile.flaw { throw PushClientError(code: .invalid, message: "the device can't be registered: \(flaw)") }
         if profile.platform == .webPush { for case let key? in servers.map(\.vapidKey) { _ = try profile.deviceToken.naming(key) } }
         return try await register(with: servers.map(\.key), enablesReceiving: enablesReceiving, timeout: timeout) {
-            $0.register(profile, with: servers, again: again, at: $1)
+            $0.register(profile, with: servers, again: again)
         }
     }
 
@@ -196,7 +196,7 @@ extension StatusPushClient {
 
     /// Sets an encoded ChatIdentity to include in advertisements; empty for none.
     public func setChatIdentity(_ chatIdentity: [UInt8]) {
-        turn { $0.setChatIdentity(chatIdentity, at: $1) }
+        turn { machine, _ in machine.registrations.setChatIdentity(chatIdentity) }
     }
 
     /// Waits until all changes were stored. Returns false if they were not before the timeout.
@@ -220,7 +220,7 @@ extension StatusPushClient {
     /// Replaces ``Configuration/servers``: the servers to query about others, besides those that advertisements name and those that this
     /// client is registered with.
     public func setQueryServers(_ servers: [PushServer]) {
-        turn { $0.setContactServers(servers, at: $1) }
+        turn { machine, _ in machine.contactServers = servers }
     }
 
     /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and at the same time queries the known
@@ -252,13 +252,13 @@ extension StatusPushClient {
     /// Removes all state about a registrant. Notifications of its devices that are under way are cancelled, but not those
     /// in requests that are for others, too.
     public func forget(_ registrant: PublicKey) {
-        turn { $0.forget(registrant, at: $1) }
+        turn { machine, _ in machine.forget(registrant) }
     }
 
     /// Records that a message came from this device: the most recently active devices are notified first. Has no effect for registrants who were
     /// neither discovered nor notified.
     public func noteActivity(of installationID: InstallationID, of registrant: PublicKey) {
-        turn { $0.noteActivity(of: installationID, of: registrant, at: $1) }
+        turn { $0.directory.noteActivity(of: installationID, of: registrant, at: $1) }
     }
 
     // MARK: Sending

@@ -341,11 +341,11 @@ import WakuCrypto
 
 extension ClientDriver {
     fileprivate func forgetAll(about registrant: PublicKey) {
-        turn { $0.forget(registrant, at: $1) }
+        turn { machine, _ in machine.forget(registrant) }
     }
 
     fileprivate func watch(_ registrant: PublicKey) {
-        turn { $0.discover(registrant, at: $1) }
+        turn { machine, _ in machine.watch(registrant) }
     }
 
     fileprivate var hasUnpublishedRequest: Bool {

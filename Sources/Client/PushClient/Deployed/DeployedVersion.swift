@@ -64,28 +64,16 @@ extension ClientMachine {
     // MARK: Requests of the application
 
     /// Sets the profile and the servers to register with. Sends nothing when nothing changed, unless it is to be sent again.
-    mutating func register(_ profile: DeviceProfile, with servers: [PushServer], again: Bool = false, at now: Timestamp) -> Output {
+    mutating func register(_ profile: DeviceProfile, with servers: [PushServer], again: Bool = false) {
         registrations.register(profile, with: servers, again: again)
         watchOwnDevices()
-        return settle(at: now)
-    }
-
-    /// Registers again with a server that answered that it does not have the registration, unless it refused it.
-    mutating func lost(by server: PublicKey, at now: Timestamp) -> Output {
-        registrations.lost(by: server)
-        return settle(at: now)
-    }
-
-    mutating func setChatIdentity(_ chatIdentity: [UInt8], at now: Timestamp) -> Output {
-        registrations.setChatIdentity(chatIdentity)
-        return settle(at: now)
     }
 
     // MARK: Answers
 
     mutating func queryAnswered(
         _ ticket: QueryTable.Ticket, by server: PublicKey, rows: [PushNotificationQueryInfo], at now: Timestamp
-    ) -> Output {
+    ) {
         let hash = KeyHash(of: publicKey).bytes
         let ownRow = rows.first { $0.publicKey == hash && $0.installationID == own.installationID }
         return queryAnswered(ticket, by: server, ownRow: ownRow.map { ($0.version, $0.grant) }, at: now) { directory, registrant in
@@ -95,9 +83,9 @@ extension ClientMachine {
 
     mutating func requestAnswered(
         _ ticket: NotificationMachine.Ticket, by server: PublicKey, _ response: PushNotificationResponse, at now: Timestamp
-    ) -> Output {
-        guard notifications.isAwaiting(ticket, from: server, about: response.messageID) else { return Output() }
-        return requestAnswered(ticket, by: server, at: now) { device in
+    ) {
+        guard notifications.isAwaiting(ticket, from: server, about: response.messageID) else { return }
+        requestAnswered(ticket, by: server, at: now) { device in
             let hash = KeyHash(of: device.registrant).bytes
             return response.reports.first { $0.publicKey == hash && $0.installationID == device.installationID }.map(
                 NotificationVerdict.init)
@@ -111,12 +99,12 @@ extension ClientMachine {
     ///   - age: The time since it was published.
     mutating func advertised(
         by owner: PublicKey, from installationID: InstallationID?, rows: [PushNotificationQueryInfo], age: Duration, at now: Timestamp
-    ) -> Output {
+    ) {
         let isOwn = owner == publicKey
-        guard isOwn ? installationID != own.installationID : directory.registrants[owner]?.isWatched == true else { return Output() }
+        guard isOwn ? installationID != own.installationID : directory.registrants[owner]?.isWatched == true else { return }
         let rows = isOwn ? rows.filter { $0.installationID != own.installationID } : rows
         let reading = directory.learn(advertised: rows, by: owner, from: installationID, sentAt: now - max(age, .zero))
-        return learned(from: owner, reading, at: now)
+        learned(from: owner, reading)
     }
 }
 

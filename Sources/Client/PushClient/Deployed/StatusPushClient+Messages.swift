@@ -80,7 +80,7 @@ extension StatusPushClient: ClientDriver {
 
     func advertisement(
         in bytes: [UInt8], signer: PublicKey
-    ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout ClientMachine, Duration, Timestamp) -> ClientMachine.Output) {
+    ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout ClientMachine, Duration, Timestamp) -> Void) {
         let signed = try SignedAdvertisement(parsing: bytes)
         // Anyone can publish an advertisement of one device again under the id of another one.
         let installationID = signer == signed.owner ? signed.installationID : nil

@@ -34,7 +34,7 @@ protocol ClientDriver: AnyObject, Sendable {
     /// - Parameter signer: The signer of the Waku payload.
     func advertisement(
         in bytes: [UInt8], signer: PublicKey
-    ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout Machine, _ age: Duration, _ now: Timestamp) -> Machine.Output)
+    ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout Machine, _ age: Duration, _ now: Timestamp) -> Void)
 }
 
 struct OutgoingQuestion<Question: Sendable>: Sendable {
@@ -47,8 +47,8 @@ extension ClientDriver {
     /// The topic of answers to registrations.
     var ownTopic: ContentTopic { StatusPushClient.answerTopic(identity.publicKey) }
 
-    func turn(_ body: (inout Machine, Timestamp) -> Machine.Output) {
-        runner.turn { (body(&$0, $1), ()) }
+    func turn(_ event: (inout Machine, Timestamp) -> Void) {
+        runner.turn(event)
     }
 
     func runMachine() async {
@@ -130,20 +130,20 @@ extension ClientDriver {
     private func lookUp(_ registrants: [PublicKey]) async {
         do throws(RelayError) {
             guard let hidden = try await network.lookUpContactCodes(of: registrants, deliver: { takeAdvertisement($0, of: $1) }) else {
-                return turn { $0.lookUpEnded(registrants, .noStore, at: $1) }
+                return turn { machine, _ in machine.lookUpEnded(registrants, .noStore) }
             }
-            turn { $0.lookUpEnded(registrants.filter { !hidden.contains($0) }, .found, at: $1) }
+            turn { machine, _ in machine.lookUpEnded(registrants.filter { !hidden.contains($0) }, .found) }
             guard !hidden.isEmpty else { return }
             for registrant in registrants where hidden.contains(registrant) {
                 runner.report(.relayFailed(reason: "the store has too many messages on the contact code topic of \(registrant)"))
             }
-            turn { $0.lookUpEnded(Array(hidden), .noAnswer, at: $1) }
+            turn { machine, _ in machine.lookUpEnded(Array(hidden), .noAnswer) }
         } catch {
             if Task.isCancelled { return }
             let isUnavailable = error.code == .unavailable
             if isUnavailable { runner.report(.relayFailed(reason: error.message)) }
             // If no peer has a store, advertisements are known only from now on.
-            turn { $0.lookUpEnded(registrants, isUnavailable ? .noAnswer : .noStore, at: $1) }
+            turn { machine, _ in machine.lookUpEnded(registrants, isUnavailable ? .noAnswer : .noStore) }
         }
     }
 
@@ -168,7 +168,7 @@ extension ClientDriver {
         do throws(EnvelopeError) {
             let (owner, event) = try advertisement(in: data.bytes, signer: data.signer)
             guard owner == registrant else {
-                turn { $0.advertisementRejected(of: registrant, .foreignSignature, at: $1) }
+                turn { machine, _ in machine.advertisementRejected(of: registrant, .foreignSignature) }
                 return false
             }
             let age = Timestamp.now().since(message.timestamp)
@@ -177,7 +177,7 @@ extension ClientDriver {
         } catch .otherKind {
             return false
         } catch {
-            turn { $0.advertisementRejected(of: registrant, .unreadable, at: $1) }
+            turn { machine, _ in machine.advertisementRejected(of: registrant, .unreadable) }
             return false
         }
     }
@@ -191,14 +191,15 @@ extension ClientDriver {
     /// - Returns: The state at each server, once all answered or the timeout passed.
     func register(
         with servers: [PublicKey], enablesReceiving: Bool, timeout: Duration,
-        _ change: @escaping @Sendable (inout Machine, Timestamp) -> Machine.Output
+        _ change: @escaping @Sendable (inout Machine) -> Void
     ) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
         guard !servers.isEmpty else { throw PushClientError(code: .invalid, message: "there is no server to register with") }
         guard enablesReceiving || runner.read({ machine, _ in machine.own.isReceiving }) else { throw .receivingIsOff }
         try await runner.waitUntilRunning()
-        let isReceiving = runner.turn { machine, now in
-            guard enablesReceiving || machine.own.isReceiving else { return (Machine.Output(), false) }
-            return (change(&machine, now), true)
+        let isReceiving = runner.turn { machine, _ in
+            guard enablesReceiving || machine.own.isReceiving else { return false }
+            change(&machine)
+            return true
         }
         guard isReceiving else { throw .receivingIsOff }
         try await waitUntilSettled(servers, timeout: timeout)
@@ -208,7 +209,7 @@ extension ClientDriver {
     func endRegistrations(timeout: Duration) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
         try await runner.waitUntilRunning()
         let servers = Array(states.keys)
-        turn { $0.setReceiving(false, at: $1) }
+        turn { machine, _ in machine.setReceiving(false) }
         try await waitUntilSettled(servers, timeout: timeout)
         return states
     }
@@ -231,7 +232,7 @@ extension ClientDriver {
         try await runner.waitUntilRunning()
         let start = ContinuousClock.now
         func timeLeft() -> Duration { max(timeout - (ContinuousClock.now - start), .zero) }
-        turn { $0.discover(registrant, at: $1) }
+        turn { machine, _ in machine.watch(registrant) }
         turn { $0.refresh(registrant, also: servers, at: $1) }
         // A store that does not answer is waited for longer only while there is no server to query.
         let isDiscovered: @Sendable (Machine, Timestamp) -> Bool? = { $0.isDiscovered(registrant, at: $1) ? true : nil }
@@ -281,8 +282,9 @@ extension ClientDriver {
         guard message.content.count <= contentByteLimit else { throw .tooLong }
         try await runner.waitUntilRunning()
         let isSending = runner.turn { machine, now in
-            guard machine.own.isSending else { return (Machine.Output(), false) }
-            return (machine.notify(message, chat: chat, author: author, at: now), true)
+            guard machine.own.isSending else { return false }
+            machine.notify(message, chat: chat, author: author, at: now)
+            return true
         }
         guard isSending else { throw .sendingIsOff }
         while true {
@@ -292,7 +294,7 @@ extension ClientDriver {
                     return record.isFinished ? record.outcomes : nil
                 }
             } onCancel: {
-                turn { $0.cancel(id, at: $1) }
+                turn { machine, _ in machine.notifications.cancel(id) }
             }
             if let outcomes { return outcomes }
             // A client that is started again soon goes on with the message.
@@ -300,7 +302,7 @@ extension ClientDriver {
                 guard Task.isCancelled else { throw error }
             }
             if Task.isCancelled {
-                turn { $0.cancel(id, at: $1) }
+                turn { machine, _ in machine.notifications.cancel(id) }
                 return runner.read { machine, _ in machine.notifications.messages[id]?.outcomes ?? [] }
             }
         }

@@ -76,10 +76,11 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
 
     /// Passes an event to the machine; ``run(_:deliver:perform:)`` stores and performs its output.
     @discardableResult
-    func turn<R>(_ body: (inout Machine, Timestamp) -> (Output, R)) -> R {
+    func turn<R>(_ event: (inout Machine, Timestamp) -> R) -> R {
         let (result, observers) = state.withLock { state in
-            let (output, result) = body(&state.machine, state.now)
-            state.add(output)
+            let now = state.now
+            let result = event(&state.machine, now)
+            state.add(state.machine.settle(at: now))
             return (result, Array(state.observers.values))
         }
         for observer in observers { observer.yield() }
@@ -122,7 +123,8 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
             state.isStarted = true
             if isAgain { state.pending.actions.removeAll { !Machine.outlivesRun($0) } }
             let now = state.now
-            state.add(state.machine.start(at: now))
+            state.machine.start(at: now)
+            state.add(state.machine.settle(at: now))
         }
         notifyObservers()
         await withDiscardingTaskGroup { group in
@@ -209,7 +211,7 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
         Task { [weak self] in
             guard let pause = self.map({ runner in time.since(runner.state.withLock(\.now)) }) else { return }
             do { try await Task.sleep(for: max(pause, .zero)) } catch { return }
-            self?.turn { ($0.wake(at: $1), ()) }
+            self?.turn { $0.wake(at: $1) }
         }
     }
 

@@ -54,7 +54,7 @@ struct PushClientMachine<Version: ClientVersion>: Sendable {
 extension PushClientMachine {
     /// Called at the beginning of each run: resumes unfinished work, advertises the client's devices, and looks up advertisements published
     /// meanwhile. In a second run of the same process, requests of the first run are no longer pending.
-    mutating func start(at now: Timestamp) -> Output {
+    mutating func start(at now: Timestamp) {
         if isStarted {
             for query in queries.endAll() where query.ownCheckAt == nil {
                 self.query(query.registrant, also: Array(query.servers), at: now)
@@ -73,16 +73,15 @@ extension PushClientMachine {
             actions.append(.watch(watched))
             actions.append(.lookUp(watched))
         }
-        return wake(at: now)
+        wake(at: now)
     }
 
-    mutating func wake(at now: Timestamp) -> Output {
+    mutating func wake(at now: Timestamp) {
         registrations.wake(at: now, jitter: &jitter)
         for query in queries.expire(at: now) {
             if query.ownCheckAt == nil { notifications.queryEnded(about: query.registrant, wasAnswered: false) }
             ended(query, at: now)
         }
-        return settle(at: now)
     }
 
     /// Stores the lead of this process's clock with the first changes.
@@ -105,7 +104,7 @@ extension PushClientMachine {
         }
     }
 
-    /// Lets every machine act, and collects their output. This terminates because each message queries once per round.
+    /// Called after each event: lets every part act, and collects the output. This terminates because each message queries once per round.
     mutating func settle(at now: Timestamp) -> Output {
         // The output of one machine may unblock another: a query that can't be sent ends at once.
         repeat { wakeNotifications(at: now) } while collect(at: now)
@@ -163,37 +162,29 @@ extension PushClientMachine {
 
 extension PushClientMachine {
     /// Enables receiving with the last registered profile, or disables it, which ends the device's registrations.
-    mutating func setReceiving(_ isReceiving: Bool, at now: Timestamp) -> Output {
-        guard own.isReceiving != isReceiving else { return Output() }
+    mutating func setReceiving(_ isReceiving: Bool) {
+        guard own.isReceiving != isReceiving else { return }
         registrations.setReceiving(isReceiving)
-        return settle(at: now)
     }
 
     /// Enables or disables sending. When disabled, nothing more is sent for any message.
-    mutating func setSending(_ isSending: Bool, at now: Timestamp) -> Output {
-        guard own.isSending != isSending else { return Output() }
+    mutating func setSending(_ isSending: Bool) {
+        guard own.isSending != isSending else { return }
         own.isSending = isSending
         isOwnChanged = true
         if !isSending { notifications.cancelAll() }
-        return settle(at: now)
     }
 
     /// Follows the advertisements of the account's other devices.
     mutating func watchOwnDevices() { actions.append(.watch([publicKey])) }
 
-    mutating func discover(_ registrant: PublicKey, at now: Timestamp) -> Output {
-        watch(registrant)
-        return settle(at: now)
-    }
-
     /// Queries the servers about a registrant, if that is needed.
     ///
     /// - Parameter others: Servers to query in any case, besides the known ones.
-    mutating func refresh(_ registrant: PublicKey, also others: [PublicKey] = [], at now: Timestamp) -> Output {
+    mutating func refresh(_ registrant: PublicKey, also others: [PublicKey] = [], at now: Timestamp) {
         if !others.isEmpty || surroundings(at: now).isAskable(registrant) && needsQuery(about: registrant, at: now) {
             query(registrant, also: others, at: now)
         }
-        return settle(at: now)
     }
 
     private mutating func query(
@@ -205,12 +196,8 @@ extension PushClientMachine {
         actions.append(.query(ticket, registrant: registrant, Version.route(to: servers, self)))
     }
 
-    mutating func setContactServers(_ servers: [PushServer], at now: Timestamp) -> Output {
-        contactServers = servers
-        return settle(at: now)
-    }
-
-    private mutating func watch(_ registrant: PublicKey) {
+    /// Subscribes to a registrant's advertisements.
+    mutating func watch(_ registrant: PublicKey) {
         // Before the start, there is nothing to do: the start looks up all watched registrants at once.
         let isNew = directory.watch(registrant)
         guard isStarted else { return }
@@ -244,18 +231,12 @@ extension PushClientMachine {
     }
 
     /// Removes all state about a registrant, ends the subscription to its advertisements, and notifies its devices no more.
-    mutating func forget(_ registrant: PublicKey, at now: Timestamp) -> Output {
+    mutating func forget(_ registrant: PublicKey) {
         directory.forget(registrant)
         queries.forget(registrant)
         notifications.forget(registrant)
         actions.append(.unwatch(registrant))
         advertisementFlaws[registrant] = nil
-        return settle(at: now)
-    }
-
-    mutating func noteActivity(of installationID: InstallationID, of registrant: PublicKey, at now: Timestamp) -> Output {
-        directory.noteActivity(of: installationID, of: registrant, at: now)
-        return settle(at: now)
     }
 
     /// Requests notifications for a message. Sending must be enabled.
@@ -263,51 +244,41 @@ extension PushClientMachine {
     /// - Parameters:
     ///   - chat: The hash of its chat, in the protocol's form.
     ///   - author: The hash of its author; empty if the protocol has none.
-    mutating func notify(_ message: OutgoingNotification, chat: [UInt8], author: [UInt8], at now: Timestamp) -> Output {
+    mutating func notify(_ message: OutgoingNotification, chat: [UInt8], author: [UInt8], at now: Timestamp) {
         for recipient in message.recipients where recipient.registrant != publicKey { watch(recipient.registrant) }
         notifications.notify(message, chat: chat, author: author, own: (publicKey, own.installationID), at: now)
-        return settle(at: now)
-    }
-
-    mutating func cancel(_ messageID: [UInt8], at now: Timestamp) -> Output {
-        notifications.cancel(messageID)
-        return settle(at: now)
     }
 }
 
 // MARK: - Results of publications, and incoming messages
 
 extension PushClientMachine {
-    mutating func registrationPublished(_ requestID: [UInt8], to server: PublicKey, isPublished: Bool, at now: Timestamp) -> Output {
+    mutating func registrationPublished(_ requestID: [UInt8], to server: PublicKey, isPublished: Bool, at now: Timestamp) {
         if isPublished {
             registrations.published(requestID, to: server, at: now)
         } else {
             registrations.notPublished(requestID, to: server, at: now, jitter: jitter.next())
         }
-        return settle(at: now)
     }
 
     /// Handles an answer to a registration signed by `server`.
-    mutating func registrationAnswered(by server: PublicKey, _ response: Version.RegistrationResponse, at now: Timestamp) -> Output {
+    mutating func registrationAnswered(by server: PublicKey, _ response: Version.RegistrationResponse, at now: Timestamp) {
         registrations.answered(by: server, response, at: now, jitter: &jitter)
-        return settle(at: now)
     }
 
-    mutating func queryPublished(_ ticket: QueryTable.Ticket, isPublished: Bool, at now: Timestamp) -> Output {
+    mutating func queryPublished(_ ticket: QueryTable.Ticket, isPublished: Bool, at now: Timestamp) {
         if isPublished { queries.published(ticket, at: now) } else if let query = queries.end(ticket) { ended(query, at: now) }
-        return settle(at: now)
     }
 
-    mutating func requestPublished(_ ticket: NotificationMachine.Ticket, isPublished: Bool, at now: Timestamp) -> Output {
+    mutating func requestPublished(_ ticket: NotificationMachine.Ticket, isPublished: Bool, at now: Timestamp) {
         if isPublished {
             notifications.published(ticket, at: now)
         } else {
             notifications.notPublished(ticket, at: now, jitter: &jitter)
         }
-        return settle(at: now)
     }
 
-    mutating func advertisementPublished(rowCount: Int, isPublished: Bool, at now: Timestamp) -> Output {
+    mutating func advertisementPublished(rowCount: Int, isPublished: Bool, at now: Timestamp) {
         let random = jitter.next()
         if isPublished {
             // Not repeated once this device is unregistered: the account's other devices advertise themselves, and this client's knowledge of
@@ -319,30 +290,26 @@ extension PushClientMachine {
         } else {
             advertising.notPublished(at: now, jitter: random)
         }
-        return settle(at: now)
     }
 
-    mutating func lookUpEnded(_ registrants: [PublicKey], _ result: LookUpResult, at now: Timestamp) -> Output {
+    mutating func lookUpEnded(_ registrants: [PublicKey], _ result: LookUpResult) {
         directory.endLookUps(of: registrants, result)
         // The look-up subscribed again to the topics of registrants who were forgotten meanwhile.
         for registrant in registrants where registrant != publicKey && directory.registrants[registrant]?.isWatched != true {
             actions.append(.unwatch(registrant))
         }
-        return settle(at: now)
     }
 
     /// Records the reading of an advertisement that its owner signed.
-    mutating func learned(from owner: PublicKey, _ reading: (isNews: Bool, isWhole: Bool), at now: Timestamp) -> Output {
+    mutating func learned(from owner: PublicKey, _ reading: (isNews: Bool, isWhole: Bool)) {
         if reading.isNews { discovered(owner) }
         if reading.isWhole { advertisementFlaws[owner] = nil } else { reject(owner, .badRow) }
-        return settle(at: now)
     }
 
     /// Records that a message on a registrant's topic was not a valid advertisement of that registrant.
-    mutating func advertisementRejected(of registrant: PublicKey, _ flaw: AdvertisementFlaw, at now: Timestamp) -> Output {
-        guard directory.registrants[registrant]?.isWatched == true else { return Output() }
+    mutating func advertisementRejected(of registrant: PublicKey, _ flaw: AdvertisementFlaw) {
+        guard directory.registrants[registrant]?.isWatched == true else { return }
         reject(registrant, flaw)
-        return settle(at: now)
     }
 
     private mutating func reject(_ registrant: PublicKey, _ flaw: AdvertisementFlaw) {
@@ -358,9 +325,8 @@ extension PushClientMachine {
     mutating func requestAnswered(
         _ ticket: NotificationMachine.Ticket, by server: PublicKey, at now: Timestamp,
         verdict: (NotificationMachine.DeviceID) -> NotificationVerdict?
-    ) -> Output {
+    ) {
         for refusal in notifications.answered(ticket, by: server, at: now, verdict: verdict) { directory.refused(refusal, at: now) }
-        return settle(at: now)
     }
 
     /// Records a server's answer to a query.
@@ -371,15 +337,14 @@ extension PushClientMachine {
     mutating func queryAnswered(
         _ ticket: QueryTable.Ticket, by server: PublicKey, ownRow: (version: UInt64, grant: [UInt8])? = nil, at now: Timestamp,
         learn: (inout Directory, _ registrant: PublicKey) -> Bool
-    ) -> Output {
-        guard let query = queries.answered(ticket, by: server) else { return Output() }
+    ) {
+        guard let query = queries.answered(ticket, by: server) else { return }
         if query.ownCheckAt == nil {
             if learn(&directory, query.registrant) { discovered(query.registrant) }
             endIfAnswered(ticket, query)
         } else if let query = queries.end(ticket) {
             ended(query, row: ownRow, at: now)
         }
-        return settle(at: now)
     }
 
     /// Ends a query about a registrant when every server answered, or everything that messages wait for is known.

@@ -74,7 +74,7 @@ extension StatusPushClient {
             return await group.reduce(into: []) { $0.append($1) }
         }
         if Task.isCancelled { throw .cancelled }
-        for check in checks where check.isLost { turn { $0.lost(by: check.server, at: $1) } }
+        for check in checks where check.isLost { turn { machine, _ in machine.registrations.lost(by: check.server) } }
         return checks.sorted { $0.server.uncompressed.lexicographicallyPrecedes($1.server.uncompressed) }
     }
 

@@ -81,7 +81,7 @@ extension StatusV01PushClient: ClientDriver {
 
     func advertisement(
         in bytes: [UInt8], signer: PublicKey
-    ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout V01Machine, Duration, Timestamp) -> V01Machine.Output) {
+    ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout V01Machine, Duration, Timestamp) -> Void) {
         let signed = try V01.SignedAdvertisement(parsing: bytes)
         return (signed.owner, { $0.advertised(by: signed.owner, rows: signed.advertisement.info, age: $1, at: $2) })
     }

@@ -76,12 +76,12 @@ public final class StatusV01PushClient: Sendable {
 
     /// Allows the client to register its device. When disabled, the client removes the device from all servers and retries until they answer.
     public func setReceiving(_ isReceiving: Bool) {
-        turn { $0.setReceiving(isReceiving, at: $1) }
+        turn { machine, _ in machine.setReceiving(isReceiving) }
     }
 
     /// Allows the client to request notifications. When disabled, nothing more is sent for pending messages.
     public func setSending(_ isSending: Bool) {
-        turn { $0.setSending(isSending, at: $1) }
+        turn { machine, _ in machine.setSending(isSending) }
     }
 
     // MARK: Receiving
@@ -106,7 +106,7 @@ public final class StatusV01PushClient: Sendable {
             throw PushClientError(code: .invalid, message: "the device can't be registered: the device token is empty")
         }
         return try await register(with: servers, enablesReceiving: enablesReceiving, timeout: timeout) {
-            $0.register(profile, with: servers, again: again, at: $1)
+            $0.registrations.register(profile, with: servers, again: again)
         }
     }
 
@@ -180,12 +180,12 @@ public final class StatusV01PushClient: Sendable {
 
     /// Removes all state about a registrant, as ``StatusPushClient/forget(_:)``.
     public func forget(_ registrant: PublicKey) {
-        turn { $0.forget(registrant, at: $1) }
+        turn { machine, _ in machine.forget(registrant) }
     }
 
     /// Records that a message came from this device, as ``StatusPushClient/noteActivity(of:of:)``.
     public func noteActivity(of installationID: InstallationID, of registrant: PublicKey) {
-        turn { $0.noteActivity(of: installationID, of: registrant, at: $1) }
+        turn { $0.directory.noteActivity(of: installationID, of: registrant, at: $1) }
     }
 
     // MARK: Sending

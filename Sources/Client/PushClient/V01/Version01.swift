@@ -57,15 +57,9 @@ extension V01Machine {
         self.init(restored, registrations, IdentityCryptography(identity: identity), jitter, at: now)
     }
 
-    /// Sets the profile and the servers to register with. Sends nothing when nothing changed, unless it is to be sent again.
-    mutating func register(_ profile: V01DeviceProfile, with servers: [PublicKey], again: Bool = false, at now: Timestamp) -> Output {
-        registrations.register(profile, with: servers, again: again)
-        return settle(at: now)
-    }
-
     // MARK: Answers
 
-    mutating func queryAnswered(_ ticket: QueryTable.Ticket, by server: PublicKey, rows: [V01.QueryInfo], at now: Timestamp) -> Output {
+    mutating func queryAnswered(_ ticket: QueryTable.Ticket, by server: PublicKey, rows: [V01.QueryInfo], at now: Timestamp) {
         queryAnswered(ticket, by: server, at: now) { [identity = registrations.identity] directory, registrant in
             directory.learn(answered: rows, about: registrant, by: server, identity: identity, at: now)
         }
@@ -74,7 +68,7 @@ extension V01Machine {
     /// An acknowledgement has one result for all tokens of its request, so BAD_TOKEN may refer to any of them.
     mutating func requestAcknowledged(
         _ ticket: NotificationMachine.Ticket, by server: PublicKey, _ error: V01.Acknowledgement.ErrorType?, at now: Timestamp
-    ) -> Output {
+    ) {
         let verdict: NotificationVerdict =
             switch error {
             case nil: .notified
@@ -82,14 +76,14 @@ extension V01Machine {
             case .internalError: .failed
             case .unknown: .otherError
             }
-        return requestAnswered(ticket, by: server, at: now) { _ in verdict }
+        requestAnswered(ticket, by: server, at: now) { _ in verdict }
     }
 
     /// Handles an advertisement signed by its owner.
     ///
     /// - Parameter age: The time since it was published.
-    mutating func advertised(by owner: PublicKey, rows: [V01.AdvertisementInfo], age: Duration, at now: Timestamp) -> Output {
-        guard directory.registrants[owner]?.isWatched == true else { return Output() }
-        return learned(from: owner, directory.learn(advertised: rows, by: owner, sentAt: now - max(age, .zero)), at: now)
+    mutating func advertised(by owner: PublicKey, rows: [V01.AdvertisementInfo], age: Duration, at now: Timestamp) {
+        guard directory.registrants[owner]?.isWatched == true else { return }
+        learned(from: owner, directory.learn(advertised: rows, by: owner, sentAt: now - max(age, .zero)))
     }
 }

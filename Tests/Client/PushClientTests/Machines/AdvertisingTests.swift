@@ -14,7 +14,7 @@ import WakuCrypto
     /// - Returns: A bench whose servers accepted the registration, and the advertisements since then.
     private func registered(_ count: Int = 1, _ profile: DeviceProfile = .phone) -> (MachineBench, [ContactCodeAdvertisement]) {
         var bench = MachineBench()
-        bench.take(bench.machine.register(profile, with: list(count), at: bench.now))
+        bench.take(bench.machine.register(profile, with: list(count)))
         var advertisements: [ContactCodeAdvertisement] = []
         for sent in bench.publishAll().registrations {
             bench.answer(sent)
@@ -47,9 +47,9 @@ import WakuCrypto
         var (bench, _) = registered()
         var changed = DeviceProfile.phone
         changed.blockMentions = true
-        bench.take(bench.machine.register(changed, with: list(1), at: bench.now))
+        bench.take(bench.machine.register(changed, with: list(1)))
         let sent = try #require(bench.publishAll().registrations.first)
-        bench.take(bench.machine.setChatIdentity([1], at: bench.now))
+        bench.take(bench.machine.registrations.setChatIdentity([1]))
         #expect(bench.publishAll().advertisements.last?.pushNotificationInfo == [])
         bench.answer(sent)
         #expect(bench.publishAll().advertisements.last?.pushNotificationInfo.first?.version == 2)
@@ -57,7 +57,7 @@ import WakuCrypto
 
     @Test func noRowsAfterUnregistering() throws {
         var (bench, _) = registered()
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         bench.answer(try #require(bench.publishAll().registrations.first))
         #expect(bench.publishAll().advertisements.map(\.pushNotificationInfo) == [[]])
         bench.pass(.seconds(7 * 24 * 3600))
@@ -66,7 +66,7 @@ import WakuCrypto
 
     @Test func rowsAreTakenBackAfterAKillBetweenUnregisteringAndAdvertising() throws {
         var (bench, _) = registered()
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         bench.answer(try #require(bench.publishAll().registrations.first))
         bench.restart()
         #expect(bench.publishAll().advertisements.map(\.pushNotificationInfo) == [[]])
@@ -92,7 +92,7 @@ import WakuCrypto
 
     @Test func advertisementThatWasNotPublishedIsTriedAgainWithGrowingPauses() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(1), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(1)))
         bench.answer(try #require(bench.publishAll().registrations.first))
         var pauses: [Duration] = []
         for _ in 0..<4 {
@@ -107,9 +107,9 @@ import WakuCrypto
 
     @Test func chatIdentityIsInEveryAdvertisement() {
         var bench = MachineBench()
-        bench.take(bench.machine.setChatIdentity([7, 7], at: bench.now))
+        bench.take(bench.machine.registrations.setChatIdentity([7, 7]))
         #expect(bench.publishAll().advertisements.isEmpty)
-        bench.take(bench.machine.register(.phone, with: list(2), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(2)))
         var all: [ContactCodeAdvertisement] = []
         for sent in bench.publishAll().registrations {
             bench.answer(sent)

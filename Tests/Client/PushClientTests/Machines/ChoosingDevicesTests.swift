@@ -14,7 +14,7 @@ import WakuCrypto
     /// A bench whose look-up of the friend's advertisements is under way.
     private func lookingUp() -> MachineBench {
         var bench = MachineBench()
-        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        bench.take(bench.machine.watch(friend.key))
         return bench
     }
 
@@ -36,7 +36,7 @@ import WakuCrypto
     }
 
     private func endLookUp(_ bench: inout MachineBench, _ result: LookUpResult = .found) {
-        bench.take(bench.machine.lookUpEnded([friend.key], result, at: bench.now))
+        bench.take(bench.machine.lookUpEnded([friend.key], result))
     }
 
     private func outcomes(_ bench: MachineBench, id: [UInt8]? = nil) -> [DeviceOutcome.Result] {
@@ -64,7 +64,7 @@ import WakuCrypto
     @Test func devicesOfTwoRegistrantsWithTheSameIDAreNotified() {
         let other = Friend()
         var bench = knowing([friend.row(at: servers[0], "phone")])
-        bench.take(bench.machine.discover(other.key, at: bench.now))
+        bench.take(bench.machine.watch(other.key))
         let row = other.row(at: servers[0], "phone")
         bench.take(bench.machine.advertised(by: other.key, from: row.installationID, rows: [row], age: .zero, at: bench.now))
         _ = bench.publishAll()
@@ -79,7 +79,7 @@ import WakuCrypto
     @Test func lookUpOfAStartIsAwaited() {
         var bench = knowing([friend.row(at: servers[0], "phone", allowedKeyList: [[1]]), friend.row(at: servers[0], "tablet")])
         bench.restart(after: .seconds(60))
-        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        bench.take(bench.machine.watch(friend.key))
         notify(&bench)
         #expect(bench.actions.requests.isEmpty)
         advertise(&bench, [friend.row(at: servers[0], "phone", version: 2)], from: "phone")

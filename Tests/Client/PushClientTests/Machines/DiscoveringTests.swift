@@ -12,14 +12,14 @@ import WakuCrypto
 
     private func watching() -> MachineBench {
         var bench = MachineBench()
-        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        bench.take(bench.machine.watch(friend.key))
         return bench
     }
 
     private func hear(_ bench: inout MachineBench, _ rows: [PushNotificationQueryInfo], by owner: PublicKey? = nil, age: Duration = .zero) {
-        let output = bench.machine.advertised(
-            by: owner ?? friend.key, from: InstallationID("friends-phone"), rows: rows, age: age, at: bench.now)
-        bench.take(output)
+        bench.take(
+            bench.machine.advertised(
+                by: owner ?? friend.key, from: InstallationID("friends-phone"), rows: rows, age: age, at: bench.now))
     }
 
     private func installations(_ bench: MachineBench) -> [String] {
@@ -42,7 +42,7 @@ import WakuCrypto
         var bench = watching()
         #expect(bench.actions.contains(.watch([friend.key])) && bench.actions.lookUps == [[friend.key]])
         _ = bench.publishAll()
-        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        bench.take(bench.machine.watch(friend.key))
         #expect(bench.actions.isEmpty)
     }
 
@@ -61,25 +61,25 @@ import WakuCrypto
     @Test func activityOfStrangersAndUnusableIDsIsNotRemembered() {
         var bench = watching()
         let before = bench.machine.directory.registrants
-        bench.take(bench.machine.noteActivity(of: InstallationID("phone"), of: newKey(), at: bench.now))
+        bench.take(bench.machine.directory.noteActivity(of: InstallationID("phone"), of: newKey(), at: bench.now))
         let long = InstallationID(bytes: [UInt8](repeating: 65, count: InstallationID.maximumByteCount + 1))
-        bench.take(bench.machine.noteActivity(of: long, of: friend.key, at: bench.now))
+        bench.take(bench.machine.directory.noteActivity(of: long, of: friend.key, at: bench.now))
         #expect(bench.machine.directory.registrants == before)
-        bench.take(bench.machine.noteActivity(of: InstallationID("phone"), of: friend.key, at: bench.now))
+        bench.take(bench.machine.directory.noteActivity(of: InstallationID("phone"), of: friend.key, at: bench.now))
         #expect(bench.machine.directory.registrants[friend.key]?.activities.map(\.installationID.string) == ["phone"])
     }
 
     @Test func subscriptionsOfForgottenRegistrantsEndInOrder() {
         var bench = watching()
-        bench.take(bench.machine.forget(friend.key, at: bench.now))
-        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        bench.take(bench.machine.forget(friend.key))
+        bench.take(bench.machine.watch(friend.key))
         let key = friend.key
         #expect(bench.actions == [.watch([key]), .lookUp([key]), .unwatch(key), .watch([key]), .lookUp([key])])
         _ = bench.takeActions()
-        bench.take(bench.machine.forget(key, at: bench.now))
+        bench.take(bench.machine.forget(key))
         #expect(bench.takeActions() == [.unwatch(key)])
         // The look-up that was under way subscribed again.
-        bench.take(bench.machine.lookUpEnded([key], .found, at: bench.now))
+        bench.take(bench.machine.lookUpEnded([key], .found))
         #expect(bench.takeActions() == [.unwatch(key)] && bench.machine.directory.registrants.isEmpty)
     }
 
@@ -88,15 +88,17 @@ import WakuCrypto
         var machine = ClientMachine(
             records: Array(bench.stored.values), installationID: bench.installationID,
             cryptography: ValueCryptography(publicKey: bench.publicKey, sealed: bench.sealed), jitter: Jitter(seed: 1), at: bench.now)
-        #expect(machine.discover(friend.key, at: bench.now).actions.lookUps.isEmpty)
-        #expect(machine.start(at: bench.now).actions.lookUps == [[friend.key]])
+        machine.watch(friend.key)
+        #expect(machine.settle(at: bench.now).actions.lookUps.isEmpty)
+        machine.start(at: bench.now)
+        #expect(machine.settle(at: bench.now).actions.lookUps == [[friend.key]])
     }
 
     @Test func rejectedAdvertisementIsReportedAndChangesNothing() {
         var bench = watching()
         hear(&bench, [friend.row(at: server)])
         _ = bench.publishAll()
-        bench.take(bench.machine.advertisementRejected(of: friend.key, .unreadable, at: bench.now))
+        bench.take(bench.machine.advertisementRejected(of: friend.key, .unreadable))
         #expect(bench.takeActions().events == [.advertisementRejected(friend.key, .unreadable)])
         hear(&bench, [friend.row(at: server, "tablet", grant: [1])])
         #expect(bench.takeActions().events == [.advertisementRejected(friend.key, .badRow)])
@@ -105,14 +107,14 @@ import WakuCrypto
         hear(&bench, [friend.row(at: server)])
         #expect(bench.machine.advertisementFlaws.isEmpty)
         // This registrant is not watched.
-        bench.take(bench.machine.advertisementRejected(of: newKey(), .unreadable, at: bench.now))
+        bench.take(bench.machine.advertisementRejected(of: newKey(), .unreadable))
         #expect(bench.takeActions().isEmpty)
     }
 
     @Test func oneLookUpAStartForAllRegistrants() {
         var bench = watching()
         let other = newKey()
-        bench.take(bench.machine.discover(other, at: bench.now))
+        bench.take(bench.machine.watch(other))
         _ = bench.publishAll()
         bench.restart()
         #expect(bench.actions.lookUps.map(Set.init) == [[friend.key, other]])
@@ -124,11 +126,11 @@ import WakuCrypto
     @Test(arguments: [true, false]) func lookUpIsRepeatedAfterAStart(isFound: Bool) {
         var bench = watching()
         if isFound { hear(&bench, [friend.row(at: server)]) }
-        bench.take(bench.machine.lookUpEnded([friend.key], .found, at: bench.now))
+        bench.take(bench.machine.lookUpEnded([friend.key], .found))
         #expect(bench.machine.surroundings(at: bench.now).isServerless(friend.key) == !isFound)
         bench.restart()
         #expect(bench.actions.lookUps == [[friend.key]])
-        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        bench.take(bench.machine.watch(friend.key))
         #expect(!bench.machine.surroundings(at: bench.now).isServerless(friend.key))
         #expect(bench.machine.directory.isLookingUp(friend.key) && !bench.machine.directory.isLookedUp(friend.key))
         #expect(bench.actions.lookUps.count == 1)

@@ -25,7 +25,7 @@ import WakuCrypto
         profile.contacts = [newKey(), newKey()]
         profile.contactsOnly = true
         let server = PushServer(key: world.servers[0], dialect: .published)
-        try world.step { $0.register(profile, with: [server], at: $1) }
+        try world.step { machine, _ in machine.register(profile, with: [server]) }
         try expectUnchangedByEncoding(world.bench.stored, count: 4)
     }
 
@@ -36,7 +36,7 @@ import WakuCrypto
         profile.blockedChats = ["a", "b"]
         profile.contacts = [newKey(), newKey()]
         profile.contactsOnly = true
-        try world.step { $0.register(profile, with: [newKey()], at: $1) }
+        try world.step { machine, _ in machine.registrations.register(profile, with: [newKey()]) }
         try expectUnchangedByEncoding(world.bench.stored, count: 5)
     }
 
@@ -86,8 +86,9 @@ extension KillableWorld {
     }
 
     /// Stores and queues the output, unless this is the step of the kill.
-    mutating func step(_ body: (inout PushClientMachine<Version>, Timestamp) throws -> MachineOutput<Version>) throws {
-        let output = try body(&bench.machine, bench.now)
+    mutating func step(_ body: (inout PushClientMachine<Version>, Timestamp) throws -> Void) throws {
+        try body(&bench.machine, bench.now)
+        let output = bench.machine.settle(at: bench.now)
         guard !output.isEmpty else { return }
         stepsLeft -= 1
         guard stepsLeft == 0 else { return bench.take(output) }
@@ -100,7 +101,7 @@ extension KillableWorld {
         let end = bench.now + duration
         while true {
             for action in bench.takeActions() {
-                try step { $0.ended(action, isPublished: true, at: $1) ?? MachineOutput() }
+                try step { $0.ended(action, isPublished: true, at: $1) }
                 try answer(action)
             }
             guard bench.actions.isEmpty else { continue }
@@ -171,7 +172,7 @@ private struct KilledWorld: KillableWorld {
         changed.contacts = [friend.key]
         for profile in [DeviceProfile.phone, changed] {
             for _ in 0..<2 {
-                try step { $0.register(profile, with: list, at: $1) }
+                try step { machine, _ in machine.register(profile, with: list) }
                 try settle(for: .seconds(120))
             }
             let wanted = bench.machine.own.content?.accessToken
@@ -188,7 +189,7 @@ private struct KilledWorld: KillableWorld {
         }
         #expect(notified == [[1]] && bench.machine.notifications.messages[[1]]?.outcomes.count == 1)
         for _ in 0..<2 {
-            try step { $0.setReceiving(false, at: $1) }
+            try step { machine, _ in machine.setReceiving(false) }
             try settle(for: .seconds(600))
         }
         #expect(registered.isEmpty && bench.machine.isSettled(servers))
@@ -252,7 +253,7 @@ private struct KilledV01World: KillableWorld {
         changed.contacts = [friend.publicKey]
         for profile in [V01DeviceProfile.phone, changed] {
             for _ in 0..<2 {
-                try step { [servers] in $0.register(profile, with: servers, at: $1) }
+                try step { [servers] machine, _ in machine.registrations.register(profile, with: servers) }
                 try settle(for: .seconds(300))
             }
             let content = try #require(bench.machine.own.content)
@@ -267,7 +268,7 @@ private struct KilledV01World: KillableWorld {
         #expect(servers.map { nodes[$0]?.notified.count } == [1, 0])
         #expect(bench.machine.notifications.messages[[1]]?.outcomes.map(\.result) == [.notified(by: servers[0])])
         for _ in 0..<2 {
-            try step { $0.setReceiving(false, at: $1) }
+            try step { machine, _ in machine.setReceiving(false) }
             try settle(for: .seconds(600))
         }
         #expect(servers.allSatisfy { record(at: $0) == nil && bench.status($0) == .unregistered })

@@ -14,7 +14,7 @@ import WakuCrypto
     /// A bench that knows the friend's devices at the first `serverCount` servers.
     private func knowing(_ serverCount: Int = 1, _ installations: [String] = ["friends-phone"]) -> MachineBench {
         var bench = MachineBench()
-        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        bench.take(bench.machine.watch(friend.key))
         let rows = servers.prefix(serverCount).flatMap { server in installations.map { friend.row(at: server, $0) } }
         bench.take(bench.machine.advertised(by: friend.key, from: nil, rows: rows, age: .zero, at: bench.now))
         _ = bench.publishAll()
@@ -53,7 +53,7 @@ import WakuCrypto
         var bench = knowing(1, ["a", "b", "c", "d", "e"])
         for (index, name) in ["d", "a", "e"].enumerated() {
             let time = bench.now + .seconds(index + 1)
-            bench.take(bench.machine.noteActivity(of: InstallationID(name), of: friend.key, at: time))
+            bench.take(bench.machine.directory.noteActivity(of: InstallationID(name), of: friend.key, at: time))
         }
         notify(&bench)
         let sent = try #require(bench.publishAll().requests.first)
@@ -89,7 +89,7 @@ import WakuCrypto
 
     @Test func ownSingleDeviceHasNothingToWaitFor() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0])], at: bench.now))
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0])]))
         bench.answer(try #require(bench.publishAll().registrations.first))
         let token = AccessToken("44444444-4444-4444-8444-444444444444")
         let row = PushNotificationQueryInfo(
@@ -110,7 +110,7 @@ import WakuCrypto
         var bench = MachineBench()
         let friends = (0..<250).map { _ in Friend() }
         for friend in friends {
-            bench.take(bench.machine.discover(friend.key, at: bench.now))
+            bench.take(bench.machine.watch(friend.key))
             let row = friend.row(at: servers[0])
             bench.take(bench.machine.advertised(by: friend.key, from: row.installationID, rows: [row], age: .zero, at: bench.now))
         }
@@ -176,7 +176,7 @@ import WakuCrypto
 
     @Test func serverThatWasNotKnownIsFoundInTheNextRound() throws {
         var bench = knowing(1)
-        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[1])], at: bench.now))
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[1])]))
         notify(&bench)
         #expect(bench.publishAll().requests.map(\.server) == [servers[0]])
         bench.pass(.seconds(3 + 5))
@@ -190,10 +190,10 @@ import WakuCrypto
 
     @Test func switchingSendingOffEndsEveryMessage() {
         var bench = knowing(1)
-        bench.take(bench.machine.setSending(true, at: bench.now))
+        bench.take(bench.machine.setSending(true))
         notify(&bench)
         _ = bench.publishAll()
-        bench.take(bench.machine.setSending(false, at: bench.now))
+        bench.take(bench.machine.setSending(false))
         bench.pass(.seconds(3600))
         #expect(bench.publishAll().requests.isEmpty && outcome(bench) == [.gaveUp(.cancelled)])
     }
@@ -260,10 +260,10 @@ import WakuCrypto
 
     @Test func lateSuccessDoesNotChangeThatTheCallerCancelled() throws {
         var bench = knowing(1)
-        bench.take(bench.machine.setSending(true, at: bench.now))
+        bench.take(bench.machine.setSending(true))
         notify(&bench)
         let sent = try #require(bench.publishAll().requests.first)
-        bench.take(bench.machine.setSending(false, at: bench.now))
+        bench.take(bench.machine.setSending(false))
         bench.answer(sent)
         #expect(outcome(bench) == [.gaveUp(.cancelled)])
     }
@@ -427,7 +427,7 @@ import WakuCrypto
 
     @Test func unknownTokenIsQueriedOnBothTopicForms() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: servers.map { PushServer(key: $0) }, at: bench.now))
+        bench.take(bench.machine.register(.phone, with: servers.map { PushServer(key: $0) }))
         _ = bench.publishAll()
         notify(&bench)
         let query = try #require(bench.publishAll().queries.first)
@@ -436,7 +436,7 @@ import WakuCrypto
 
     @Test func knownDialectIsQueriedOnOneTopicForm() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0], dialect: .deployed)], at: bench.now))
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0], dialect: .deployed)]))
         _ = bench.publishAll()
         notify(&bench)
         #expect(try #require(bench.publishAll().queries.first).dialects == [.deployed])
@@ -532,7 +532,7 @@ import WakuCrypto
         bench.pass(.seconds(25 * 3600))
         bench.take(bench.machine.refresh(friend.key, at: bench.now))
         let query = try #require(bench.publishAll().queries.first)
-        bench.take(bench.machine.forget(friend.key, at: bench.now))
+        bench.take(bench.machine.forget(friend.key))
         bench.answer(query, [friend.row(at: servers[0])], by: servers[0])
         #expect(bench.machine.directory.registrants.isEmpty && bench.stored[.registrant(friend.key)] == nil)
     }
@@ -541,7 +541,7 @@ import WakuCrypto
     @Test func messageToAForgottenRegistrantIsCancelled() throws {
         var bench = knowing()
         let other = Friend()
-        bench.take(bench.machine.discover(other.key, at: bench.now))
+        bench.take(bench.machine.watch(other.key))
         bench.take(bench.machine.advertised(by: other.key, from: nil, rows: [other.row(at: servers[1])], age: .zero, at: bench.now))
         _ = bench.publishAll()
         let message = OutgoingNotification(
@@ -549,7 +549,7 @@ import WakuCrypto
         bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
         let sent = bench.publishAll().requests
         bench.answer(try #require(sent.first { $0.server == servers[0] }), .wrongToken)
-        bench.take(bench.machine.forget(friend.key, at: bench.now))
+        bench.take(bench.machine.forget(friend.key))
         #expect(outcome(bench) == [.gaveUp(.cancelled)] && bench.machine.notifications.isActive)
         bench.answer(try #require(sent.first { $0.server == servers[1] }))
         #expect(outcome(bench) == [.gaveUp(.cancelled), .notified(by: servers[1])])
@@ -571,7 +571,7 @@ import WakuCrypto
 
     @Test(arguments: [[[1, 2]], []] as [[[UInt8]]]) func deviceThatIsForOthersIsNotTried(list: [[UInt8]]) throws {
         var bench = MachineBench()
-        bench.take(bench.machine.discover(friend.key, at: bench.now))
+        bench.take(bench.machine.watch(friend.key))
         var row = friend.row(at: servers[0], allowedKeyList: list)
         row.accessToken = AccessToken("")
         bench.take(bench.machine.advertised(by: friend.key, from: nil, rows: [row], age: .zero, at: bench.now))
@@ -594,7 +594,7 @@ import WakuCrypto
 
     @Test func registrantWithoutKnownDevicesIsGivenUp() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0])], at: bench.now))
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0])]))
         bench.answer(try #require(bench.publishAll().registrations.first))
         _ = bench.publishAll()
         notify(&bench)
@@ -608,7 +608,7 @@ import WakuCrypto
 
     @Test func otherEventsDoNotShortenThePauseBetweenTwoQueries() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0])], at: bench.now))
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[0])]))
         bench.answer(try #require(bench.publishAll().registrations.first))
         _ = bench.publishAll()
         notify(&bench)
@@ -683,7 +683,7 @@ import WakuCrypto
         var bench = knowing(3)
         notify(&bench)
         _ = bench.publishAll()
-        bench.take(bench.machine.cancel(messageID, at: bench.now))
+        bench.take(bench.machine.notifications.cancel(messageID))
         bench.pass(.seconds(3600))
         #expect(bench.publishAll().requests.isEmpty && outcome(bench) == [.gaveUp(.cancelled)])
     }

@@ -13,7 +13,7 @@ import WakuCrypto
 
     private func registered(_ count: Int = 1, _ profile: DeviceProfile = .phone) -> MachineBench {
         var bench = MachineBench()
-        bench.take(bench.machine.register(profile, with: list(count), at: bench.now))
+        bench.take(bench.machine.register(profile, with: list(count)))
         for sent in bench.publishAll().registrations { bench.answer(sent) }
         _ = bench.publishAll()
         return bench
@@ -27,7 +27,7 @@ import WakuCrypto
 
     @Test func sameRegistrationGoesToAllServers() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(3), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(3)))
         // The account's other devices advertise on its own topic.
         #expect(bench.actions.contains(.watch([bench.publicKey])))
         let sent = bench.publishAll().registrations
@@ -44,8 +44,10 @@ import WakuCrypto
         var machine = ClientMachine(
             installationID: bench.installationID, cryptography: ValueCryptography(publicKey: bench.publicKey, sealed: bench.sealed),
             at: bench.now)
-        let early = machine.register(.phone, with: list(1), at: bench.now).actions.registrations
-        #expect(early.isEmpty && machine.start(at: bench.now).actions.registrations.count == 1)
+        machine.register(.phone, with: list(1))
+        #expect(machine.settle(at: bench.now).actions.registrations.isEmpty)
+        machine.start(at: bench.now)
+        #expect(machine.settle(at: bench.now).actions.registrations.count == 1)
     }
 
     @Test func threeAtRandomAreTakenFromALongerDefaultList() {
@@ -63,7 +65,7 @@ import WakuCrypto
             bench.restart()
             var profile = DeviceProfile.phone
             profile.deviceToken = DeviceToken("token-\(number)")
-            bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+            bench.take(bench.machine.register(profile, with: list()))
             let sent = try #require(bench.publishAll().registrations.first)
             versions.append(try bench.registration(sent.sealed).version)
             bench.answer(sent)
@@ -74,10 +76,10 @@ import WakuCrypto
     @Test func nothingIsSentWhenNothingChanged() {
         var bench = registered(3)
         _ = bench.takeActions()
-        bench.take(bench.machine.register(.phone, with: list(3).reversed(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(3).reversed()))
         var unlisted = DeviceProfile.phone
         unlisted.contacts = [newKey()]
-        bench.take(bench.machine.register(unlisted, with: list(3), at: bench.now))
+        bench.take(bench.machine.register(unlisted, with: list(3)))
         bench.restart()
         #expect(bench.publishAll().registrations.isEmpty)
     }
@@ -86,9 +88,9 @@ import WakuCrypto
         var bench = registered(2)
         _ = bench.takeActions()
         if byRequest {
-            bench.take(bench.machine.register(.phone, with: list(2), again: true, at: bench.now))
+            bench.take(bench.machine.register(.phone, with: list(2), again: true))
         } else {
-            bench.take(bench.machine.lost(by: servers[1], at: bench.now))
+            bench.take(bench.machine.registrations.lost(by: servers[1]))
         }
         let sent = bench.publishAll().registrations
         #expect(Set(sent.map(\.server)) == (byRequest ? Set(servers.prefix(2)) : [servers[1]]))
@@ -97,19 +99,19 @@ import WakuCrypto
             bench.answer(sent)
         }
         _ = bench.publishAll()
-        bench.take(bench.machine.register(.phone, with: list(2), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(2)))
         #expect(bench.publishAll().registrations.isEmpty)
     }
 
     /// The server that is registered with again may have lost the registration, and not accept it.
     @Test func formerServersAreKeptUntilOneThatIsAskedAgainHasAccepted() throws {
         var bench = registered(2)
-        bench.take(bench.machine.register(.phone, with: list(1), again: true, at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(1), again: true))
         var sent = bench.publishAll().registrations
         #expect(sent.map(\.server) == [servers[0]])
         bench.answer(try #require(sent.first), .unsupportedTokenType)
         #expect(bench.publishAll().registrations.isEmpty)
-        bench.take(bench.machine.register(.phone, with: list(1), again: true, at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(1), again: true))
         sent = bench.publishAll().registrations
         bench.answer(try #require(sent.first))
         let left = bench.publishAll().registrations
@@ -119,11 +121,11 @@ import WakuCrypto
 
     @Test func oneRegistrationIsOnItsWayUntilItWasAnswered() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         let first = try #require(bench.publishAll().registrations.first)
         var changed = DeviceProfile.phone
         changed.blockMentions = true
-        bench.take(bench.machine.register(changed, with: list(), at: bench.now))
+        bench.take(bench.machine.register(changed, with: list()))
         #expect(bench.publishAll().registrations.isEmpty)
         bench.answer(first)
         let second = try #require(bench.publishAll().registrations.first)
@@ -134,7 +136,7 @@ import WakuCrypto
     /// 10 s for an answer; pauses of 15 s · n · 2^n plus at most a tenth; a day after the twelfth; then from the start.
     @Test func unansweredRegistrationsAreRepeatedAfterGrowingPauses() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         var times: [Timestamp] = []
         var sealed: Set<[UInt8]> = []
         while times.count < 14 {
@@ -159,7 +161,7 @@ import WakuCrypto
 
     @Test func repetitionAfterRestartIsTheSameToTheByte() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         let first = try #require(bench.publishAll().registrations.first)
         bench.restart(after: .seconds(5))
         #expect(bench.publishAll().registrations.isEmpty)
@@ -169,7 +171,7 @@ import WakuCrypto
 
     @Test func registrationThatWasNotPublishedBeforeAKillGoesOutAtTheNextStart() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         let first = try #require(bench.takeActions().registrations.first)
         bench.restart()
         #expect(bench.takeActions().registrations == [first])
@@ -177,7 +179,7 @@ import WakuCrypto
 
     @Test func lateAnswerCounts() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         let sent = try #require(bench.publishAll().registrations.first)
         bench.pass(.seconds(25))
         bench.answer(sent)
@@ -188,7 +190,7 @@ import WakuCrypto
 
     @Test func answerOfAnotherServerIsNotBelieved() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         let sent = try #require(bench.publishAll().registrations.first)
         bench.answer(SentRegistration(server: servers[1], registration: sent.registration))
         #expect(bench.publishAll().events.isEmpty)
@@ -199,7 +201,7 @@ import WakuCrypto
     private func mismatched(
         _ bench: inout MachineBench, isRepeated: Bool = false
     ) throws -> (sent: SentRegistration<DeployedVersion>, query: SentQuery<DeployedVersion>) {
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         let sent = try #require(bench.publishAll().registrations.first)
         if isRepeated {
             bench.pass(.seconds(60))
@@ -291,7 +293,7 @@ import WakuCrypto
             bench.machine.queryAnswered(query.ticket, by: servers[0], rows: [ownRow(bench, version: .max, grant: [])], at: bench.now))
         #expect(bench.publishAll().events.contains(.refused(by: servers[0], .versionExhausted)))
         // A server's claims do not affect other servers.
-        bench.take(bench.machine.register(.phone, with: list(2), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(2)))
         let sent = try #require(bench.publishAll().registrations.first)
         #expect(try sent.server == servers[1] && bench.registration(sent.sealed).version == 1)
     }
@@ -300,7 +302,7 @@ import WakuCrypto
 
     @Test func internalErrorIsTriedAgainAfterAPause() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         let sent = try #require(bench.publishAll().registrations.first)
         bench.answer(sent, .internalError)
         #expect(bench.publishAll().registrations.isEmpty)
@@ -320,42 +322,42 @@ import WakuCrypto
         _ error: PushNotificationRegistrationResponse.ErrorType, _ reason: RegistrationRefusal
     ) throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         bench.answer(try #require(bench.publishAll().registrations.first), error)
         #expect(bench.publishAll().events == [.refused(by: servers[0], reason)])
         bench.pass(.seconds(7 * 24 * 3600))
         bench.restart()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         #expect(bench.publishAll().registrations.isEmpty)
         var changed = DeviceProfile.phone
         changed.deviceToken = DeviceToken("another")
-        bench.take(bench.machine.register(changed, with: list(), at: bench.now))
+        bench.take(bench.machine.register(changed, with: list()))
         #expect(bench.publishAll().registrations.count == 1)
     }
 
     @Test func refusedRegistrationIsRepeatedOnDemand() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         bench.answer(try #require(bench.publishAll().registrations.first), .malformedMessage)
         _ = bench.publishAll()
         // That the server does not have it is no news.
-        bench.take(bench.machine.lost(by: servers[0], at: bench.now))
+        bench.take(bench.machine.registrations.lost(by: servers[0]))
         #expect(bench.publishAll().registrations.isEmpty)
-        bench.take(bench.machine.register(.phone, with: list(), again: true, at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(), again: true))
         bench.answer(try #require(bench.publishAll().registrations.first))
         #expect(bench.machine.registrations.servers[servers[0]]?.status == .registered(version: 2))
     }
 
     @Test(arguments: [true, false]) func pauseEndsOnDemand(byRequest: Bool) throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         bench.answer(try #require(bench.publishAll().registrations.first), .internalError)
         #expect(bench.machine.registrations.servers[servers[0]]?.status == .pending(tries: 1))
         _ = bench.publishAll()
         if byRequest {
-            bench.take(bench.machine.register(.phone, with: list(), again: true, at: bench.now))
+            bench.take(bench.machine.register(.phone, with: list(), again: true))
         } else {
-            bench.take(bench.machine.lost(by: servers[0], at: bench.now))
+            bench.take(bench.machine.registrations.lost(by: servers[0]))
         }
         let sent = try #require(bench.publishAll().registrations.first)
         #expect(bench.machine.registrations.servers[servers[0]]?.status == .pending(tries: 0))
@@ -368,7 +370,7 @@ import WakuCrypto
         var sent: [SentRegistration<DeployedVersion>] = []
         for _ in 0..<(isPaused ? 2 : 1) {
             if let first = sent.last { bench.answer(first, .internalError) }
-            bench.take(bench.machine.register(.phone, with: list(), again: true, at: bench.now))
+            bench.take(bench.machine.register(.phone, with: list(), again: true))
             sent = bench.publishAll().registrations
         }
         #expect(bench.machine.advertisement(at: bench.now).pushNotificationInfo.map(\.version) == [1])
@@ -378,7 +380,7 @@ import WakuCrypto
 
     @Test func relayThatRefusesCostsNoTry() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         for _ in 0..<20 {
             for action in bench.takeActions() { bench.publish(action, isPublished: false) }
             bench.pass(try #require(bench.machine.nextWakeUp).since(bench.now))
@@ -393,7 +395,7 @@ import WakuCrypto
     private func tokens(_ profiles: [DeviceProfile]) throws -> [AccessToken] {
         var bench = MachineBench()
         return try profiles.map { profile in
-            bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+            bench.take(bench.machine.register(profile, with: list()))
             let sent = try #require(bench.publishAll().registrations.first)
             bench.answer(sent)
             return try bench.registration(sent.sealed).accessToken
@@ -431,7 +433,7 @@ import WakuCrypto
         profile.contacts = [newKey(), newKey()]
         var bench = registered(1, profile)
         profile.contactsOnly = true
-        bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+        bench.take(bench.machine.register(profile, with: list()))
         let sent = try #require(bench.publishAll().registrations.first)
         let registration = try bench.registration(sent.sealed)
         #expect(registration.allowFromContactsOnly && registration.allowedKeyList.count == 2)
@@ -444,12 +446,12 @@ import WakuCrypto
         var bench = isEarlierRelease ? registered(1, profile) : MachineBench()
         bench.machine.own.content?.allowedKeyList = []
         let before = bench.machine.own.content?.accessToken
-        bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+        bench.take(bench.machine.register(profile, with: list()))
         let registration = try bench.registration(try #require(bench.publishAll().registrations.first).sealed)
         let own = ValueCryptography(publicKey: bench.publicKey, sealed: bench.sealed).seal(registration.accessToken, for: bench.publicKey)
         #expect(registration.allowFromContactsOnly && registration.allowedKeyList == [own])
         #expect(registration.accessToken != before)
-        bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+        bench.take(bench.machine.register(profile, with: list()))
         #expect(bench.publishAll().registrations.isEmpty)
     }
 
@@ -463,7 +465,7 @@ import WakuCrypto
         profile.blockMentions = true
         profile.mentionChats = ["mentions"]
         var bench = MachineBench()
-        bench.take(bench.machine.register(profile, with: list(), at: bench.now))
+        bench.take(bench.machine.register(profile, with: list()))
         let registration = try bench.registration(try #require(bench.publishAll().registrations.first).sealed)
         #expect(registration.platform == .firebase && !registration.enabled && registration.blockMentions)
         #expect(registration.blockedChatList == [StatusHashes.chat("blocked"), StatusHashes.author(author)])
@@ -526,7 +528,7 @@ import WakuCrypto
 
     @Test func unregisteredDeviceIsNotRenewed() throws {
         var bench = registered(1)
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         bench.answer(try #require(bench.publishAll().registrations.first))
         _ = bench.publishAll()
         bench.pass(Self.day * 60)
@@ -537,7 +539,7 @@ import WakuCrypto
 
     @Test func unregistersFromAllServersUntilAnswered() throws {
         var bench = registered(3)
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         let sent = bench.publishAll().registrations
         #expect(Set(sent.map(\.server)) == Set(servers))
         for one in sent { #expect(try bench.registration(one.sealed).unregister && bench.registration(one.sealed).version == 2) }
@@ -553,7 +555,7 @@ import WakuCrypto
 
     @Test func removedServerIsUnregisteredFrom() throws {
         var bench = registered(2)
-        bench.take(bench.machine.register(.phone, with: list(1), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(1)))
         let sent = bench.publishAll().registrations
         #expect(sent.map(\.server) == [servers[1]])
         #expect(try bench.registration(sent[0].sealed).unregister)
@@ -562,7 +564,7 @@ import WakuCrypto
     @Test func formerServerIsKeptUntilANewOneHasAccepted() throws {
         var bench = registered(1)
         let new = servers.dropFirst().map { PushServer(key: $0) }
-        bench.take(bench.machine.register(.phone, with: new, at: bench.now))
+        bench.take(bench.machine.register(.phone, with: new))
         var sent = bench.publishAll().registrations
         #expect(Set(sent.map(\.server)) == Set(new.map(\.key)))
         // One refuses, one is silent for days, over a restart: contacts still find the former server.
@@ -581,42 +583,42 @@ import WakuCrypto
 
     @Test func keptServerIsLeftWhenTheDeviceIsUnregistered() throws {
         var bench = registered(1)
-        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[1])], at: bench.now))
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[1])]))
         _ = bench.publishAll()
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         let sent = try #require(bench.publishAll().registrations.first { $0.server == servers[0] })
         #expect(try bench.registration(sent.sealed).unregister)
     }
 
     @Test func keptServerThatIsWantedAgainGetsNothing() {
         var bench = registered(1)
-        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[1])], at: bench.now))
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: servers[1])]))
         _ = bench.publishAll()
-        bench.take(bench.machine.register(.phone, with: list(1), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list(1)))
         #expect(!bench.publishAll().registrations.contains { $0.server == servers[0] })
     }
 
     @Test func registrationAfterUnregisteringHasAHigherVersion() throws {
         var bench = registered()
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         bench.answer(try #require(bench.publishAll().registrations.first))
         _ = bench.publishAll()
         bench.restart()
-        bench.take(bench.machine.register(.phone, with: list(), at: bench.now))
+        bench.take(bench.machine.register(.phone, with: list()))
         let sent = try #require(bench.publishAll().registrations.first)
         #expect(try bench.registration(sent.sealed).version == 3)
     }
 
     @Test func serverThatWasNeverSentAnythingIsNotUnregisteredFrom() {
         var bench = MachineBench()
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         #expect(bench.publishAll().isEmpty)
     }
 
     @Test func dialectDeterminesTheTopic() throws {
         var bench = MachineBench()
         let server = PushServer(key: servers[0], dialect: .published)
-        bench.take(bench.machine.register(.phone, with: [server], at: bench.now))
+        bench.take(bench.machine.register(.phone, with: [server]))
         guard case .register(_, let registration) = bench.actions.first(where: { if case .register = $0 { true } else { false } }) else {
             Issue.record("no registration")
             return

@@ -56,7 +56,8 @@ import WakuCrypto
                 records: records, installationID: own.installationID, cryptography: cryptography, at: clock.time(at: .zero))
             machine.follow(clock)
             // Nothing is due, so that only the lead is stored.
-            if let stored = machine.start(at: clock.time(at: .zero)).changes[.own], let record = stored { records = [record] }
+            machine.start(at: clock.time(at: .zero))
+            if let stored = machine.settle(at: clock.time(at: .zero)).changes[.own], let record = stored { records = [record] }
         }
     }
 }

@@ -30,7 +30,7 @@ import WakuCrypto
 
     @Test func eachServerIsToldItsOwnKey() throws {
         var bench = MachineBench()
-        bench.take(bench.machine.register(try profile(), with: [server(first, key), server(second, otherKey)], at: bench.now))
+        bench.take(bench.machine.register(try profile(), with: [server(first, key), server(second, otherKey)]))
         let sent = bench.publishAll().registrations
         #expect(try namedKey(bench, sent.first { $0.server == first }) == key)
         #expect(try namedKey(bench, sent.first { $0.server == second }) == otherKey)
@@ -39,17 +39,17 @@ import WakuCrypto
     @Test func aChangedKeyIsRegistered() throws {
         var bench = MachineBench()
         let profile = try profile()
-        bench.take(bench.machine.register(profile, with: [server(first, key)], at: bench.now))
+        bench.take(bench.machine.register(profile, with: [server(first, key)]))
         // Changed again before the answer.
         for next in [otherKey, key] {
             let sent = bench.publishAll().registrations
-            bench.take(bench.machine.register(profile, with: [server(first, next)], at: bench.now))
+            bench.take(bench.machine.register(profile, with: [server(first, next)]))
             bench.answer(try #require(sent.first))
         }
         let sent = try #require(bench.publishAll().registrations.first)
         #expect(try namedKey(bench, sent) == key && bench.registration(sent.sealed).version == 3)
         bench.answer(sent)
-        bench.take(bench.machine.register(profile, with: [server(first, key)], at: bench.now))
+        bench.take(bench.machine.register(profile, with: [server(first, key)]))
         #expect(bench.publishAll().registrations.isEmpty)
     }
 

@@ -213,7 +213,7 @@ struct ClientSimulation {
         case .register(let client): register(client)
         case .unregister(let client):
             clients[client].isRegistered = false
-            turn(client) { $0.setReceiving(false, at: $1) }
+            turn(client) { machine, _ in machine.setReceiving(false) }
         case .kill(let client): restart(client)
         case .relay(let client, let isUp): clients[client].isRelayUp = isUp || isHealed
         case .server(let server, let isUp): servers[server].isUp = isUp || (isHealed && server == 0)
@@ -227,9 +227,10 @@ struct ClientSimulation {
 
     // MARK: Clients
 
-    private mutating func turn(_ client: Int, _ body: (inout ClientMachine, Timestamp) -> ClientMachine.Output) {
-        let output = body(&clients[client].machine, clients[client].clock.time(at: now))
-        take(output, from: client)
+    private mutating func turn(_ client: Int, _ event: (inout ClientMachine, Timestamp) -> Void) {
+        let time = clients[client].clock.time(at: now)
+        event(&clients[client].machine, time)
+        take(clients[client].machine.settle(at: time), from: client)
     }
 
     /// Acts as a driver: stores the changes, then performs the actions. A kill here happens after both, after the first, or before both.
@@ -282,7 +283,8 @@ struct ClientSimulation {
         let list = clients[client].wantsServers.map { PushServer(key: Self.serverKeys[$0]) }
         // A kill between storing and acting must lose nothing.
         let isKilled = !isHealed && chance(5)
-        let output = clients[client].machine.register(profile, with: list, at: clients[client].clock.time(at: now))
+        clients[client].machine.register(profile, with: list)
+        let output = clients[client].machine.settle(at: clients[client].clock.time(at: now))
         noteRights(client)
         guard isKilled else { return take(output, from: client) }
         for (key, record) in output.changes { clients[client].kept[key] = record }
@@ -305,7 +307,7 @@ struct ClientSimulation {
 
     private mutating func notify(from sender: Int, to recipient: Int) {
         let id = (0..<8).map { _ in UInt8.random(in: .min ... .max, using: &random) }
-        turn(sender) { $0.discover(Self.clientKeys[recipient], at: $1) }
+        turn(sender) { machine, _ in machine.watch(Self.clientKeys[recipient]) }
         let machine = clients[sender].machine
         let askable = machine.directory.servers(of: Self.clientKeys[recipient]).union(machine.own.servers.map(\.key))
         let device = RegistrationKey(keyHash: Self.clientHashes[recipient], installationID: Self.installations[recipient])
@@ -364,7 +366,7 @@ struct ClientSimulation {
                 guard let owner = Self.clientNumbers[registrant], let stored = latest[owner] else { continue }
                 queue.add(.advertisement(from: owner, to: client, stored.rows, sentAt: stored.sentAt), at: now)
             }
-            turn(client) { $0.lookUpEnded(registrants, .found, at: $1) }
+            turn(client) { machine, _ in machine.lookUpEnded(registrants, .found) }
         case .report(let event): note(event, client)
         case .watch, .unwatch: break
         }

@@ -48,6 +48,11 @@ struct Bench<Version: PushClient.ClientVersion> {
         take(machine.start(at: now))
     }
 
+    /// Takes the output after an event.
+    mutating func take(_ event: Void) {
+        take(machine.settle(at: now))
+    }
+
     mutating func take(_ output: Machine.Output) {
         for (key, record) in output.changes { stored[key] = record }
         actions += output.actions
@@ -69,7 +74,7 @@ struct Bench<Version: PushClient.ClientVersion> {
     }
 
     mutating func publish(_ action: Machine.Action, isPublished: Bool) {
-        if let output = machine.ended(action, isPublished: isPublished, at: now) { take(output) }
+        take(machine.ended(action, isPublished: isPublished, at: now))
     }
 
     /// Confirms all requested publications, and returns all actions.
@@ -89,8 +94,8 @@ struct Bench<Version: PushClient.ClientVersion> {
 extension PushClientMachine {
     func advertisement(at now: Timestamp) -> Version.Advertisement { Version.advertisement(of: self, at: now) }
 
-    /// The end of an action on the network; nil when the machine does not wait for it.
-    mutating func ended(_ action: Action, isPublished: Bool, at now: Timestamp) -> Output? {
+    /// The end of an action on the network.
+    mutating func ended(_ action: Action, isPublished: Bool, at now: Timestamp) {
         switch action {
         case .register(let server, let registration):
             registrationPublished(registration.requestID, to: server, isPublished: isPublished, at: now)
@@ -98,8 +103,8 @@ extension PushClientMachine {
         case .request(let ticket, _, _): requestPublished(ticket, isPublished: isPublished, at: now)
         case .advertise(let advertisement):
             advertisementPublished(rowCount: Version.rowCount(of: advertisement), isPublished: isPublished, at: now)
-        case .lookUp(let registrants): lookUpEnded(registrants, .found, at: now)
-        case .watch, .unwatch, .report: nil
+        case .lookUp(let registrants): lookUpEnded(registrants, .found)
+        case .watch, .unwatch, .report: break
         }
     }
 }
@@ -145,7 +150,7 @@ extension V01MachineBench {
     }
 
     mutating func register(_ profile: V01DeviceProfile = .phone, with servers: [PublicKey]) {
-        take(machine.register(profile, with: servers, at: now))
+        take(machine.registrations.register(profile, with: servers))
     }
 
     mutating func answer(

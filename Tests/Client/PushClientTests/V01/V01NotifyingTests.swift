@@ -28,7 +28,7 @@ import WakuCrypto
 
     private func knowing(_ rows: [V01.AdvertisementInfo]) -> V01MachineBench {
         var bench = V01MachineBench()
-        bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
+        bench.take(bench.machine.watch(friend.publicKey))
         bench.take(bench.machine.advertised(by: friend.publicKey, rows: rows, age: .zero, at: bench.now))
         _ = bench.publishAll()
         return bench
@@ -57,17 +57,18 @@ import WakuCrypto
     /// Over libp2p no peer has a store: the search does not wait for a look-up that can't end, and the next one tries it again.
     @Test func lookUpThatIsImpossibleEndsTheSearch() {
         var bench = V01MachineBench()
-        bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
+        bench.take(bench.machine.watch(friend.publicKey))
         #expect(!bench.machine.isDiscovered(friend.publicKey, at: bench.now))
-        bench.take(bench.machine.lookUpEnded([friend.publicKey], .noStore, at: bench.now))
+        bench.take(bench.machine.lookUpEnded([friend.publicKey], .noStore))
         #expect(bench.machine.isDiscovered(friend.publicKey, at: bench.now))
-        let again = bench.machine.discover(friend.publicKey, at: bench.now).actions
-        #expect(again == [.lookUp([friend.publicKey])] && !bench.machine.isDiscovered(friend.publicKey, at: bench.now))
+        _ = bench.takeActions()
+        bench.take(bench.machine.watch(friend.publicKey))
+        #expect(bench.takeActions() == [.lookUp([friend.publicKey])] && !bench.machine.isDiscovered(friend.publicKey, at: bench.now))
     }
 
     @Test func contactCodeTopicIsListenedToAndLookedUpAtFirst() throws {
         var bench = V01MachineBench()
-        bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
+        bench.take(bench.machine.watch(friend.publicKey))
         #expect(bench.takeActions() == [.watch([friend.publicKey]), .lookUp([friend.publicKey])])
         bench.restart()
         #expect(bench.takeActions() == [.watch([friend.publicKey]), .lookUp([friend.publicKey])])
@@ -151,7 +152,7 @@ import WakuCrypto
         var bench = knowing([row(servers[0], token: AccessToken(""))])
         bench.take(bench.machine.refresh(friend.publicKey, also: [], at: bench.now))
         let query = try #require(bench.publishAll().queries.first)
-        bench.take(bench.machine.forget(friend.publicKey, at: bench.now))
+        bench.take(bench.machine.forget(friend.publicKey))
         answer(&bench, query, [answered()], by: servers[0])
         #expect(bench.machine.directory.registrants.isEmpty && bench.stored[.registrant(friend.publicKey)] == nil)
     }
@@ -196,7 +197,7 @@ import WakuCrypto
     @Test func otherDevicesInAnAnswerAreNews() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
-        bench.take(bench.machine.discover(friend.publicKey, at: bench.now))
+        bench.take(bench.machine.watch(friend.publicKey))
         _ = bench.publishAll()
         for (installation, isNews) in [("phone", true), ("phone", false), ("tablet", true)] {
             bench.take(bench.machine.refresh(friend.publicKey, also: [servers[0]], at: bench.now))
@@ -225,7 +226,7 @@ import WakuCrypto
         notify(&bench)
         #expect(bench.takeActions().requests.isEmpty)
         bench.take(bench.machine.advertised(by: friend.publicKey, rows: [row(servers[0], "b")], age: .zero, at: bench.now))
-        bench.take(bench.machine.lookUpEnded([friend.publicKey], .found, at: bench.now))
+        bench.take(bench.machine.lookUpEnded([friend.publicKey], .found))
         #expect(bench.publishAll().requests.flatMap { $0.request.entries.map(\.device.installationID.string) } == ["b"])
     }
 
@@ -233,7 +234,7 @@ import WakuCrypto
         var bench = knowing(["a", "b", "c", "d", "e"].flatMap { name in servers.map { row($0, name) } })
         for (index, name) in ["d", "a", "e"].enumerated() {
             let time = bench.now + .seconds(index + 1)
-            bench.take(bench.machine.noteActivity(of: InstallationID(name), of: friend.publicKey, at: time))
+            bench.take(bench.machine.directory.noteActivity(of: InstallationID(name), of: friend.publicKey, at: time))
         }
         notify(&bench)
         let sent = bench.publishAll().requests

@@ -42,8 +42,10 @@ import WakuCrypto
     @Test func registrationBeforeTheStartIsSentOnce() {
         let bench = V01MachineBench()
         var machine = V01Machine(installationID: bench.installationID, identity: bench.identity, at: bench.now)
-        let early = machine.register(.phone, with: [servers[0]], at: bench.now).actions.registrations
-        #expect(early.isEmpty && machine.start(at: bench.now).actions.registrations.count == 1)
+        machine.registrations.register(.phone, with: [servers[0]])
+        #expect(machine.settle(at: bench.now).actions.registrations.isEmpty)
+        machine.start(at: bench.now)
+        #expect(machine.settle(at: bench.now).actions.registrations.count == 1)
     }
 
     @Test func nothingIsSentWhenNothingChanged() {
@@ -56,7 +58,7 @@ import WakuCrypto
 
     @Test func aRecordIsSentAgainWithAHigherVersion() throws {
         var bench = registered(2)
-        bench.take(bench.machine.register(.phone, with: Array(servers.prefix(2)), again: true, at: bench.now))
+        bench.take(bench.machine.registrations.register(.phone, with: Array(servers.prefix(2)), again: true))
         let sent = bench.publishAll().registrations
         #expect(sent.count == 2)
         for sent in sent { #expect(try preferences(bench, sent).version == 2) }
@@ -579,7 +581,7 @@ import WakuCrypto
 
     @Test func unregisteringEndsTheRecordWithoutOtherDevices() throws {
         var bench = registered(2)
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         let sent = bench.publishAll().registrations
         #expect(sent.count == 2)
         for sent in sent {
@@ -601,7 +603,7 @@ import WakuCrypto
         let stored = V01.Preferences(devices: [V01Account.device("tablet")], version: 3, accessToken: V01Account.newToken())
         bench.answer(bench.publishAll().registrations[0], .versionMismatch, stored)
         bench.answer(bench.publishAll().registrations[0])
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         let sent = try #require(bench.publishAll().registrations.first)
         let preferences = try preferences(bench, sent)
         #expect(!preferences.unregister && preferences.version == 5 && preferences.accessToken == stored.accessToken)
@@ -617,7 +619,7 @@ import WakuCrypto
         let stored = V01.Preferences(devices: [V01Account.device("tablet")], version: 3, accessToken: V01Account.newToken())
         bench.answer(bench.publishAll().registrations[0], .versionMismatch, stored)
         bench.answer(bench.publishAll().registrations[0])
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         bench.answer(try #require(bench.publishAll().registrations.first))
         #expect(bench.publishAll().advertisements.map { $0.info.map(\.installationID.string) } == [["tablet"]])
         bench.pass(.seconds(7 * 24 * 3600))
@@ -627,7 +629,7 @@ import WakuCrypto
 
     @Test func unregistrationIsTriedUntilAnswered() throws {
         var bench = registered(1)
-        bench.take(bench.machine.setReceiving(false, at: bench.now))
+        bench.take(bench.machine.setReceiving(false))
         let sent = try #require(bench.publishAll().registrations.first)
         bench.pass(.seconds(60))
         #expect(bench.publishAll().registrations == [sent])
