@@ -4,7 +4,7 @@ import Waku
 import WakuCrypto
 
 /// Performs the actions of a machine on the network, and passes it incoming messages. Both clients are drivers, which write and read the messages of
-/// their version of the protocol.
+/// their version of the protocol. PushClient.md describes the way of a call.
 protocol ClientDriver: AnyObject, Sendable {
     associatedtype Version: ClientVersion
     associatedtype Question: Sendable
