@@ -3,10 +3,10 @@ import Logging
 import Core
 import Synchronization
 
-/// Gets the map of storage servers from an oxend. The driver of an ``OxendMapSource``.
+/// Gets the map of storage servers from an oxend. The driver of an ``OxendMapStateMachine``.
 final class OxendMap: Sendable {
     private struct State {
-        var source: OxendMapSource
+        var source: OxendMapStateMachine
         var client: (any OxenMQConnections)?
         /// The tag of the last request for the list.
         var serversTag: RequestTag?
@@ -22,12 +22,12 @@ final class OxendMap: Sendable {
     private let state: Mutex<State>
 
     init(
-        _ address: OxenAddress, connect: @escaping MakeOxenMQConnections, configuration: OxendMapSource.Configuration, queue: DispatchQueue,
+        _ address: OxenAddress, connect: @escaping MakeOxenMQConnections, configuration: OxendMapStateMachine.Configuration, queue: DispatchQueue,
         logger: Logger
     ) {
         (self.address, self.connect, self.logger) = (address, connect, logger)
         alarm = Alarm(on: queue)
-        state = Mutex(State(source: OxendMapSource(configuration: configuration, at: .now)))
+        state = Mutex(State(source: OxendMapStateMachine(configuration: configuration, at: .now)))
     }
 
     var isConnected: Bool { state.withLock { $0.source.isConnected } }
@@ -67,7 +67,7 @@ final class OxendMap: Sendable {
         }
     }
 
-    private func perform(_ action: OxendMapSource.Action, state: inout State, client: any OxenMQConnections) {
+    private func perform(_ action: OxendMapStateMachine.Action, state: inout State, client: any OxenMQConnections) {
         switch action {
         case .connect(let number): client.connect(number, to: address)
         case .close(let number):
@@ -76,9 +76,9 @@ final class OxendMap: Sendable {
         case .requestServers(let number, let tag):
             state.serversTag = tag
             client.request(
-                number, OxendMapSource.serversCommand, tag: tag.bytes, body: Array(OxendMapSource.serversBody.utf8))
+                number, OxendMapStateMachine.serversCommand, tag: tag.bytes, body: Array(OxendMapStateMachine.serversBody.utf8))
         case .subscribeToBlocks(let number, let tag):
-            client.request(number, OxendMapSource.blockCommand, tag: tag.bytes, body: [])
+            client.request(number, OxendMapStateMachine.blockCommand, tag: tag.bytes, body: [])
         }
     }
 
@@ -103,7 +103,7 @@ final class OxendMap: Sendable {
         case .refused(let refusal, let tag, _):
             logger.warning("oxend refused a request", metadata: ["reason": "\(refusal.rawValue)"])
             if let tag = tag.flatMap({ RequestTag($0) }) { change { $0.source.replied(tag, at: $1) } }
-        case .command(OxendMapSource.blockNotice, _): want()
+        case .command(OxendMapStateMachine.blockNotice, _): want()
         case .command, .ignored: break
         }
     }

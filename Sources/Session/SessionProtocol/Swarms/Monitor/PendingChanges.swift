@@ -1,5 +1,5 @@
-/// Changes of subscriptions that have not reached the ``SwarmMonitor`` yet, in order. Changes within a few milliseconds are combined into one request
-/// to each storage server.
+/// Changes of subscriptions that have not reached the ``MonitorStateMachine`` yet, in order. Changes within a few milliseconds are combined into one
+/// request to each storage server.
 struct PendingChanges: Sendable {
     enum Change: Hashable, Sendable {
         case set([MonitoredSubscription])

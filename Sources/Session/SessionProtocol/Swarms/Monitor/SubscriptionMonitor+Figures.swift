@@ -1,7 +1,7 @@
 import Synchronization
 
 extension SubscriptionMonitor {
-    package typealias Figures = SwarmMonitor.Figures
+    package typealias Figures = MonitorStateMachine.Figures
 
     /// The current figures; during a large change, those before it.
     package var figures: Figures {
@@ -18,7 +18,7 @@ extension SubscriptionMonitor {
         }
     }
 
-    /// See ``SwarmMonitor/Figures/connectionLimit``.
+    /// See ``MonitorStateMachine/Figures/connectionLimit``.
     func connectionLimit(for servers: Int) -> Int? {
         let limit = configuration.connections.maximumConnections
         return servers > limit ? limit : nil

@@ -3,12 +3,12 @@ package import Logging
 import Core
 import Synchronization
 
-/// Monitors the messages of all subscriptions at storage servers: the driver of a ``SwarmMonitor``, over ZeroMQ.
+/// Monitors the messages of all subscriptions at storage servers: the driver of a ``MonitorStateMachine``, over ZeroMQ.
 ///
-///     nodes file, oxend ──▶ map ──┐                              ┌──▶ OxenMQClient ──▶ storage servers
-///     load, set, remove ──────────┴──▶ SwarmMonitor ──▶ actions ─┴──▶ RequestQueue ──▶ entries of the store ──▶ monitor.messages
-///     notify.monitor_ended, errcode 6 ──▶ SwarmMonitor
-///     notify.message ──▶ parsed, checked against SwarmMonitor ──▶ MessageQueue ──▶ receiver
+///     nodes file, oxend ──▶ map ──┐                         ┌──▶ OxenMQClient ──▶ storage servers
+///     load, set, remove ──────────┴──▶ state machine ───────┴──▶ RequestQueue ──▶ entries of the store ──▶ monitor.messages
+///     notify.monitor_ended, errcode 6 ──▶ state machine
+///     notify.message ──▶ parsed, checked by the state machine ──▶ MessageQueue ──▶ receiver
 ///
 /// The state machine is protected by a lock that three kinds of threads take: the ZeroMQ client's thread, for events; the queue of this object, for
 /// changes, maps and timers, which may take a second with a million subscriptions; and readers of ``figures``, only if the lock is free.
@@ -27,11 +27,11 @@ package final class SubscriptionMonitor: Sendable {
         var gathering: Duration = .milliseconds(20)
         /// Pause before the entries of subscriptions are read again after a failure.
         var retryInterval: Duration = .seconds(1)
-        var swarms = SwarmMonitor.Configuration()
+        var swarms = MonitorStateMachine.Configuration()
         var connections = OxenMQClient.Configuration.storageServers
         var messages = MessageQueue.Limits()
         var drops = DropAllowance.Limits()
-        var oxend = OxendMapSource.Configuration()
+        var oxend = OxendMapStateMachine.Configuration()
 
         /// - Parameters:
         ///   - source: The source of the map of storage servers.
@@ -46,7 +46,7 @@ package final class SubscriptionMonitor: Sendable {
     }
 
     struct State {
-        var monitor: SwarmMonitor
+        var monitor: MonitorStateMachine
         var allowances: [ConnectionNumber: DropAllowance] = [:]
         /// Connections paused because of their allowance, and the end of the pause.
         var throttled: [ConnectionNumber: Instant] = [:]
@@ -97,7 +97,7 @@ package final class SubscriptionMonitor: Sendable {
     ) {
         (self.configuration, self.connect, self.entries, self.receiver) = (configuration, connect, entries, receiver)
         (self.logger, self.count) = (logger, count)
-        state = Mutex(State(monitor: SwarmMonitor(configuration: configuration.swarms, seed: .random(in: .min ... .max))))
+        state = Mutex(State(monitor: MonitorStateMachine(configuration: configuration.swarms, seed: .random(in: .min ... .max))))
         messages = Mutex(MessageQueue(limits: configuration.messages))
         alarm = Alarm(on: queue)
         if case .oxend(let address) = configuration.source {

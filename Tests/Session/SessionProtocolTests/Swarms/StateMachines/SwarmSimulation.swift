@@ -73,7 +73,7 @@ struct SwarmSimulation {
 
     let plan: Plan
     var random: SeededGenerator
-    var monitor: SwarmMonitor
+    var monitor: MonitorStateMachine
     var events = EventQueue<Instant, Event>()
     var now = Instant.zero
     var models: [ModelServer] = []
@@ -91,7 +91,7 @@ struct SwarmSimulation {
     init(_ plan: Plan) {
         self.plan = plan
         random = SeededGenerator(seed: plan.seed)
-        monitor = SwarmMonitor(seed: plan.seed)
+        monitor = MonitorStateMachine(seed: plan.seed)
     }
 
     // MARK: Events
@@ -429,7 +429,7 @@ struct SwarmSimulation {
     private mutating func randomServer() -> Int { Int.random(in: models.indices, using: &random) }
 }
 
-extension SwarmMonitor {
+extension MonitorStateMachine {
     mutating func set(_ id: SubscriptionID, account: AccountID, entryByteCount: Int, at now: Instant) {
         set([MonitoredSubscription(id: id, account: account, entryByteCount: entryByteCount)], at: now)
     }

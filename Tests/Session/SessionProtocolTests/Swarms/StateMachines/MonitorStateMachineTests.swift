@@ -3,7 +3,7 @@ import Core
 import TestSupport
 import Testing
 
-@Suite struct SwarmMonitorTests {
+@Suite struct MonitorStateMachineTests {
     // MARK: Connecting
 
     @Test func everyServerOfTheMapIsConnected() {
@@ -563,7 +563,7 @@ import Testing
     // MARK: Bounds
 
     @Test func unansweredRequestsAreBounded() {
-        var configuration = SwarmMonitor.Configuration()
+        var configuration = MonitorStateMachine.Configuration()
         configuration.maximumUnansweredByteCount = 10_000
         var network = Network(configuration: configuration)
         for index in 0..<40 { network.monitor.set(id(index), account: account(UInt64(index)), entryByteCount: 200, at: .zero) }
@@ -581,7 +581,7 @@ import Testing
     }
 
     @Test func requestLargerThanTheBoundIsSentAlone() {
-        var configuration = SwarmMonitor.Configuration()
+        var configuration = MonitorStateMachine.Configuration()
         configuration.maximumUnansweredByteCount = 100
         configuration.maximumRequestByteCount = 100
         var network = Network(configuration: configuration)
@@ -607,10 +607,10 @@ import Testing
 
 /// A monitor with a simulated network.
 struct Network {
-    var monitor: SwarmMonitor
+    var monitor: MonitorStateMachine
 
-    init(configuration: SwarmMonitor.Configuration = .init(), seed: UInt64 = 1) {
-        monitor = SwarmMonitor(configuration: configuration, seed: seed)
+    init(configuration: MonitorStateMachine.Configuration = .init(), seed: UInt64 = 1) {
+        monitor = MonitorStateMachine(configuration: configuration, seed: seed)
     }
 
     mutating func connects() -> [(number: ConnectionNumber, server: StorageServer)] {

@@ -7,7 +7,7 @@ package import Core
 ///
 /// One server's claim removes nothing: the account also stays in the swarm of the map. The server that sent errcode 6 is asked again, as after every
 /// errcode 6. Only servers of the map name others, and none at a local address, unless the map has such servers too.
-extension SwarmMonitor {
+extension MonitorStateMachine {
     /// Limits of swarms and servers named in hints.
     enum NamedLimits {
         static let swarms = 64

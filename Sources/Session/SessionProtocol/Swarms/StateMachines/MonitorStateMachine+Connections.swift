@@ -1,6 +1,6 @@
 package import Core
 
-extension SwarmMonitor {
+extension MonitorStateMachine {
     /// HELLO was received: asks the server for all accounts of its swarm.
     package mutating func connected(_ number: ConnectionNumber, at now: Instant) {
         guard let index = connections[number], case .connecting = servers[index].state else { return }
@@ -167,7 +167,7 @@ extension SwarmMonitor {
     }
 }
 
-extension SwarmMonitor.Server {
+extension MonitorStateMachine.Server {
     var connection: ConnectionNumber? {
         switch state {
         case .connecting(let number, _), .connected(let number, _): number

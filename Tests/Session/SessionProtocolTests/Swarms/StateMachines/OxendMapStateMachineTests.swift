@@ -4,11 +4,11 @@ import Core
 import TestSupport
 import Testing
 
-@Suite struct OxendMapSourceTests {
+@Suite struct OxendMapStateMachineTests {
     private static let first = ConnectionNumber(rawValue: 1)
 
-    private func connected() -> OxendMapSource {
-        var source = OxendMapSource(at: .zero)
+    private func connected() -> OxendMapStateMachine {
+        var source = OxendMapStateMachine(at: .zero)
         source.advance(to: .zero)
         #expect(source.takeActions() == [.connect(Self.first)])
         source.connected(Self.first, at: .zero)
@@ -16,7 +16,7 @@ import Testing
     }
 
     /// Tags of the requests for the list, and of the subscriptions to blocks.
-    private func requests(_ source: inout OxendMapSource) -> (lists: [RequestTag], blocks: [RequestTag]) {
+    private func requests(_ source: inout OxendMapStateMachine) -> (lists: [RequestTag], blocks: [RequestTag]) {
         let actions = source.takeActions()
         return (
             actions.compactMap { if case .requestServers(_, let tag) = $0 { tag } else { nil } },
@@ -24,7 +24,7 @@ import Testing
         )
     }
 
-    private func answerAll(_ source: inout OxendMapSource, at now: Instant) -> (lists: Int, blocks: Int) {
+    private func answerAll(_ source: inout OxendMapStateMachine, at now: Instant) -> (lists: Int, blocks: Int) {
         let (lists, blocks) = requests(&source)
         for tag in lists + blocks { source.replied(tag, at: now) }
         return (lists.count, blocks.count)
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test func bodyAsksForSixFields() throws {
-        let body = try JSONDecoder().decode(Body.self, from: Data(OxendMapSource.serversBody.utf8))
+        let body = try JSONDecoder().decode(Body.self, from: Data(OxendMapStateMachine.serversBody.utf8))
         #expect(body.active_only)
         #expect(Set(body.fields.keys) == ["pubkey_x25519", "public_ip", "storage_lmq_port", "swarm_id", "block_hash", "height"])
         #expect(body.fields.values.allSatisfy { $0 })
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test func pausesGrow() {
-        var source = OxendMapSource(at: .zero)
+        var source = OxendMapStateMachine(at: .zero)
         var now = Instant.zero
         for (index, pause) in [10, 30, 60, 120, 120].enumerated() {
             source.advance(to: now)
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test func connectionWithoutHelloIsGivenUp() {
-        var source = OxendMapSource(at: .zero)
+        var source = OxendMapStateMachine(at: .zero)
         source.advance(to: .zero)
         _ = source.takeActions()
         source.advance(to: .seconds(30))

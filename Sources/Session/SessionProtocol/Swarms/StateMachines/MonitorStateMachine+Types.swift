@@ -18,7 +18,7 @@ package struct RequestTag: RawRepresentable, Hashable, Sendable {
     package init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
-extension SwarmMonitor {
+extension MonitorStateMachine {
     package struct Configuration: Hashable, Sendable {
         /// `--session-renewal`: the minimum time after which a subscription is renewed. Storage servers forget it after 65 minutes.
         package var renewal: Duration = .seconds(45 * 60)

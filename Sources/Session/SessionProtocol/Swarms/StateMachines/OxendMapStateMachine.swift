@@ -6,7 +6,7 @@ package import Core
 ///     idle ──(pause over)──▶ connecting ──(HELLO)──▶ connected
 ///      ▲                          │                      │
 ///      └──(10, 30, 60, 120 s)─────┴──(failed, silent)────┘
-package struct OxendMapSource: Sendable {
+package struct OxendMapStateMachine: Sendable {
     package struct Configuration: Hashable, Sendable {
         package var interval: Duration = .seconds(600)
         package let blockSubscription: Duration = .seconds(1800)

@@ -192,10 +192,10 @@ struct SubscriptionTable: Sendable {
     }
 
     /// Whether a member has neither left nor received another sequence number.
-    func isLive(_ member: SwarmMonitor.Swarm.Member) -> Bool { slots[Int(member.slot)].sequence == member.sequence }
+    func isLive(_ member: MonitorStateMachine.Swarm.Member) -> Bool { slots[Int(member.slot)].sequence == member.sequence }
 
     /// As ``isLive(_:)``, or if it has received another sequence number, but this was its first.
-    func isLiveOrFirst(_ member: SwarmMonitor.Swarm.Member) -> Bool {
+    func isLiveOrFirst(_ member: MonitorStateMachine.Swarm.Member) -> Bool {
         let slot = slots[Int(member.slot)]
         return slot.sequence != 0 && (slot.sequence == member.sequence || slot.firstSequence == member.sequence)
     }

@@ -10,7 +10,7 @@ package import Core
 /// A subscription that joins a swarm gets the next sequence number, so a swarm's members are ordered. A connection was asked for all members up to
 /// ``Server/askedThrough``; no other state is kept for most of ten million pairs of subscription and server. Members asked for together form
 /// a range and are renewed together; adjacent ranges that may be renewed are merged.
-package struct SwarmMonitor: Sendable {
+package struct MonitorStateMachine: Sendable {
     let configuration: Configuration
     var random: SplitMix64
     var subscriptions = SubscriptionTable()

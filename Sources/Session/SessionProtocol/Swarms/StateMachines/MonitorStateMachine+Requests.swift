@@ -1,6 +1,6 @@
 package import Core
 
-extension SwarmMonitor {
+extension MonitorStateMachine {
     /// The number of entries of a request not answered yet; nil if it is unknown, or belongs to another connection.
     package func entryCount(of tag: RequestTag, on connection: ConnectionNumber) -> Int? {
         guard let request = requests[tag], connections[connection] == request.server else { return nil }

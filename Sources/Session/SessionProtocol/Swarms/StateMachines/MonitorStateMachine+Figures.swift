@@ -1,6 +1,6 @@
 package import Core
 
-extension SwarmMonitor {
+extension MonitorStateMachine {
     /// Figures for gauges, the status page and readiness.
     package struct Figures: Hashable, Sendable {
         package var subscriptions = 0

@@ -20,7 +20,7 @@ import Testing
     }
 
     /// The actions until `end`.
-    private func advance(_ network: inout Network, to end: Instant) -> [SwarmMonitor.Action] {
+    private func advance(_ network: inout Network, to end: Instant) -> [MonitorStateMachine.Action] {
         var actions = network.monitor.takeActions()
         while let wake = network.monitor.nextWakeUp, wake <= end {
             network.monitor.advance(to: wake)
@@ -29,11 +29,11 @@ import Testing
         return actions
     }
 
-    private func asked(_ actions: [SwarmMonitor.Action]) -> [ConnectionNumber] {
+    private func asked(_ actions: [MonitorStateMachine.Action]) -> [ConnectionNumber] {
         actions.compactMap { if case .ask(let number, _, _) = $0 { number } else { nil } }
     }
 
-    private func connects(_ actions: [SwarmMonitor.Action]) -> [(number: ConnectionNumber, server: StorageServer)] {
+    private func connects(_ actions: [MonitorStateMachine.Action]) -> [(number: ConnectionNumber, server: StorageServer)] {
         actions.compactMap { if case .connect(let number, let server) = $0 { (number, server) } else { nil } }
     }
 
@@ -225,7 +225,7 @@ import Testing
             network.answerAll(at: .seconds(99))
         }
         let hint = SwarmHint(swarm: 25_000, servers: new)
-        var actions: [SwarmMonitor.Action] = []
+        var actions: [MonitorStateMachine.Action] = []
         for index in 0..<accountCount {
             for connection in connections.prefix(5) {
                 expectEnded(&network, account(UInt64(index)), hint: hint, by: connection, at: .seconds(100))
