@@ -222,8 +222,9 @@ extension Mistake {
 private struct MissingEntries: MonitorEntrySource {
     let base: any MonitorEntrySource
 
-    func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
-        try await base.entries(of: ids).filter { $0.key.rawValue % 2 == 0 }
+    func entries(of ids: [SubscriptionID]) async throws -> (found: [SubscriptionID: MonitorEntry], ended: [SubscriptionID]) {
+        let (found, ended) = try await base.entries(of: ids)
+        return (found.filter { $0.key.rawValue % 2 == 0 }, ended)
     }
 }
 
@@ -240,8 +241,7 @@ private final class DeafMonitor: SubscriptionMonitoring {
     init(base: SubscriptionMonitor) { self.base = base }
 
     func load(_ all: [MonitoredSubscription]) { base.load(all) }
-    func set(_ subscription: MonitoredSubscription) {}
-    func remove(_ id: SubscriptionID) { base.remove(id) }
+    func apply(_ change: MonitoringChange) { if case .remove = change { base.apply(change) } }
     func removeAccounts(where isAssignedElsewhere: @escaping @Sendable (AccountID) -> Bool) {
         base.removeAccounts(where: isAssignedElsewhere)
     }

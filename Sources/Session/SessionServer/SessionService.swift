@@ -67,13 +67,12 @@ final class SessionService: RateLimitedService {
         let store = node.store
         let now = node.now
         figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }
-        let entries = StoredEntries(store, errors: node.errors)
+        let entries = StoredEntries(store: store, errors: node.errors)
         let source = SessionDeliverySource(store.sealer, apnsTopic: configuration.apnsTopic)
         intake = SessionIntake(node, source: source, limits: limits, sodium: configuration.sodium, ageLimit: configuration.ageLimit)
         let monitor = configuration.makeMonitor(entries, intake, node.logger) { [counters = node.counters] in counters.add($0) }
         sharedMonitoring = node.cluster.isShared ? SharedMonitoring(monitor) : nil
         self.monitor = sharedMonitoring ?? monitor
-        entries.remove(from: monitor)
     }
 
     // MARK: Running
@@ -344,7 +343,7 @@ final class SessionService: RateLimitedService {
         do throws(StoreError) {
             while !Task.isCancelled {
                 let expired = try await node.store.commit(Subscriptions.expire(at: now.seconds, limit: Self.expiryChunk))
-                for id in expired { monitor.remove(id) }
+                for id in expired { monitor.apply(.remove(id)) }
                 node.counters.add(.registrationExpired, expired.count)
                 if expired.count < Self.expiryChunk { break }
             }

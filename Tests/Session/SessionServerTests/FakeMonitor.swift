@@ -36,6 +36,12 @@ final class FakeMonitor: SubscriptionMonitoring {
     }
 
     func load(_ all: [MonitoredSubscription]) { state.withLock { state in for one in all { state.monitored[one.id] = one } } }
+    func apply(_ change: MonitoringChange) {
+        switch change {
+        case .set(let subscription): set(subscription)
+        case .remove(let id): remove(id)
+        }
+    }
     func set(_ subscription: MonitoredSubscription) { state.withLock { $0.monitored[subscription.id] = subscription } }
     func remove(_ id: SubscriptionID) { state.withLock { $0.monitored[id] = nil } }
     func removeAccounts(where isAssignedElsewhere: @escaping @Sendable (AccountID) -> Bool) {
@@ -66,9 +72,11 @@ final class FakeMonitor: SubscriptionMonitoring {
     func setSuccessor(_ successor: FakeMonitor) { state.withLock { $0.successor = successor } }
     var successorsAccounts: [AccountID]? { state.withLock(\.successorsAccounts) }
 
-    /// The entries with which storage servers would be asked for these subscriptions.
+    /// The entries with which storage servers would be asked for these subscriptions. Removes those that have ended.
     func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
-        try await state.withLock(\.entries)?.entries(of: ids) ?? [:]
+        guard let (found, ended) = try await state.withLock(\.entries)?.entries(of: ids) else { return [:] }
+        for id in ended { remove(id) }
+        return found
     }
 
     /// Returns when the messages are stored or dropped.

@@ -96,8 +96,8 @@ private struct HeldEntries: MonitorEntrySource {
 
     var all: [MonitoredSubscription] { made.map(\.subscription) }
 
-    func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
-        Dictionary(uniqueKeysWithValues: ids.map { ($0, made[Int($0.rawValue)].entry) })
+    func entries(of ids: [SubscriptionID]) async throws -> (found: [SubscriptionID: MonitorEntry], ended: [SubscriptionID]) {
+        (Dictionary(uniqueKeysWithValues: ids.map { ($0, made[Int($0.rawValue)].entry) }), [])
     }
 }
 

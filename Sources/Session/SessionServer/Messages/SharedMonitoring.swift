@@ -42,11 +42,11 @@ final class SharedMonitoring: SubscriptionMonitoring {
     /// Monitors subscriptions stored or changed by any node, if they belong to this node's share.
     func changed(_ subscriptions: [MonitoredSubscription]) {
         guard let share else { return }
-        for subscription in subscriptions where share.contains(subscription.account) { monitor.set(subscription) }
+        for subscription in subscriptions where share.contains(subscription.account) { monitor.apply(.set(subscription)) }
     }
 
-    func set(_ subscription: MonitoredSubscription) {}
-    func remove(_ id: SubscriptionID) { monitor.remove(id) }
+    /// Subscriptions that this node stored come by ``changed(_:)``, too.
+    func apply(_ change: MonitoringChange) { if case .remove = change { monitor.apply(change) } }
     func removeAccounts(where isAssignedElsewhere: @escaping @Sendable (AccountID) -> Bool) {
         monitor.removeAccounts(where: isAssignedElsewhere)
     }

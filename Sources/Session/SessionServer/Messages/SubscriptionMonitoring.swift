@@ -5,10 +5,7 @@ package import SessionProtocol
 package protocol SubscriptionMonitoring: AnyObject, Sendable {
     /// Adds subscriptions, in one or several calls.
     func load(_ all: [MonitoredSubscription])
-    /// Adds or renews a stored subscription.
-    func set(_ subscription: MonitoredSubscription)
-    /// Removes an ended subscription.
-    func remove(_ id: SubscriptionID)
+    func apply(_ change: MonitoringChange)
     /// Stops monitoring the accounts that meet a condition. Takes effect in order with calls of ``load(_:)``.
     func removeAccounts(where isAssignedElsewhere: @escaping @Sendable (AccountID) -> Bool)
     /// Runs until cancelled.
@@ -19,15 +16,6 @@ package protocol SubscriptionMonitoring: AnyObject, Sendable {
 }
 
 extension SubscriptionMonitor: SubscriptionMonitoring {}
-
-extension SubscriptionMonitoring {
-    func apply(_ change: MonitoringChange) {
-        switch change {
-        case .set(let subscription): set(subscription)
-        case .remove(let id): remove(id)
-        }
-    }
-}
 
 /// Creates the monitor of a node from its source of entries and its receiver of messages.
 package typealias MakeSubscriptionMonitor =

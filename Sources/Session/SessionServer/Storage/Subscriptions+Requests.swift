@@ -16,12 +16,6 @@ package enum SessionRequest: Sendable {
     }
 }
 
-/// A change of the monitored subscriptions.
-package enum MonitoringChange: Hashable, Sendable {
-    case set(MonitoredSubscription)
-    case remove(SubscriptionID)
-}
-
 /// The result of the requests of one body.
 package struct AppliedRequests: Sendable {
     /// Answers in the order of the requests.

@@ -1,9 +1,9 @@
 /// Reads the entries of subscriptions from the store for each request, so that a node with a million subscriptions does not hold them in memory.
 package protocol MonitorEntrySource: Sendable {
     /// - Parameter ids: A few thousand at most, without duplicates.
-    /// - Returns: The entries of the subscriptions that still exist and can be read. The others are asked for later, unless they are removed.
+    /// - Returns: The entries, and the subscriptions that have ended. Those among neither can't be read, and are asked for later.
     /// - Throws: An error of the store; the caller retries a second later.
-    func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry]
+    func entries(of ids: [SubscriptionID]) async throws -> (found: [SubscriptionID: MonitorEntry], ended: [SubscriptionID])
 }
 
 /// Receives the messages reported by storage servers.

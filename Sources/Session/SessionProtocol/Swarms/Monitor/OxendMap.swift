@@ -22,7 +22,8 @@ final class OxendMap: Sendable {
     private let state: Mutex<State>
 
     init(
-        _ address: OxenAddress, connect: @escaping MakeOxenMQConnections, configuration: OxendMapStateMachine.Configuration, queue: DispatchQueue,
+        _ address: OxenAddress, connect: @escaping MakeOxenMQConnections, configuration: OxendMapStateMachine.Configuration,
+        queue: DispatchQueue,
         logger: Logger
     ) {
         (self.address, self.connect, self.logger) = (address, connect, logger)

@@ -94,7 +94,8 @@ extension SubscriptionMonitor {
         var isFailureLogged = false
         while !Task.isCancelled {
             do {
-                let entries = try await entries.entries(of: ids)
+                let (entries, ended) = try await entries.entries(of: ids)
+                for id in ended { apply(.remove(id)) }
                 for request in batch { send(request, entries) }
                 let missing = ids.filter { entries[$0] == nil }
                 queue.async {

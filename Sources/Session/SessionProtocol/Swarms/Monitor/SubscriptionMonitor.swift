@@ -6,7 +6,7 @@ import Synchronization
 /// Monitors the messages of all subscriptions at storage servers: the driver of a ``MonitorStateMachine``, over ZeroMQ.
 ///
 ///     nodes file, oxend ──▶ map ──┐                         ┌──▶ OxenMQClient ──▶ storage servers
-///     load, set, remove ──────────┴──▶ state machine ───────┴──▶ RequestQueue ──▶ entries of the store ──▶ monitor.messages
+///     load, apply ────────────────┴──▶ state machine ───────┴──▶ RequestQueue ──▶ entries of the store ──▶ monitor.messages
 ///     notify.monitor_ended, errcode 6 ──▶ state machine
 ///     notify.message ──▶ parsed, checked by the state machine ──▶ MessageQueue ──▶ receiver
 ///
@@ -74,7 +74,8 @@ package final class SubscriptionMonitor: Sendable {
     let queue = DispatchQueue(label: "waku-push.session-monitor")
     let state: Mutex<State>
     let lastFigures = Mutex(Figures())
-    let pending = Mutex(PendingChanges())
+    /// Changes that have not reached the state machine yet, in order.
+    let pending = Mutex<[MonitoringChange]>([])
     let requests = Mutex(RequestQueue())
     let requestAdded = WakeUpSignal()
     let messages: Mutex<MessageQueue>
@@ -137,35 +138,22 @@ package final class SubscriptionMonitor: Sendable {
         }
     }
 
-    /// Adds or renews a stored subscription: asks all servers of its swarm within 20 ms, or about a minute later if it is renewed all the time.
-    package func set(_ subscription: MonitoredSubscription) {
-        gather { $0.set(subscription) }
-    }
-
-    /// Removes an ended subscription. Further reports of its messages are dropped.
-    package func remove(_ id: SubscriptionID) {
-        gather { $0.remove(id) }
-    }
-
-    private func gather(_ body: (inout PendingChanges) -> Void) {
+    /// Carries out a change: asks all servers of the subscription's swarm within 20 ms, or about a minute later if it is renewed all the time.
+    package func apply(_ change: MonitoringChange) {
         let isFirst = pending.withLock { pending in
-            defer { body(&pending) }
-            return pending.isEmpty
+            pending.append(change)
+            return pending.count == 1
         }
         guard isFirst else { return }
         queue.asyncAfter(deadline: .now() + .milliseconds(Int(configuration.gathering / .milliseconds(1)))) { self.applyPending() }
     }
 
     private func applyPending() {
-        let changes = pending.withLock { $0.take() }
-        change { state, now in
-            for change in changes {
-                switch change {
-                case .set(let all): state.monitor.set(all, at: now)
-                case .remove(let ids): for id in ids { state.monitor.remove(id) }
-                }
-            }
+        let changes = pending.withLock { pending in
+            defer { pending = [] }
+            return pending
         }
+        change { state, now in state.monitor.apply(changes, at: now) }
     }
 
     // MARK: The state machine

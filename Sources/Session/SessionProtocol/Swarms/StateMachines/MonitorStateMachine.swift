@@ -64,9 +64,25 @@ package struct MonitorStateMachine: Sendable {
 
     // MARK: Subscriptions
 
+    /// Carries out changes in their order. Neighbouring subscriptions are asked for together.
+    package mutating func apply(_ changes: [MonitoringChange], at now: Instant) {
+        var added: [MonitoredSubscription] = []
+        for change in changes {
+            switch change {
+            case .set(let one): added.append(one)
+            case .remove(let id):
+                set(added, at: now)
+                added = []
+                remove(id)
+            }
+        }
+        set(added, at: now)
+    }
+
     /// Adds subscriptions, or renews them with another signature: asks all servers of their swarms, with as few requests to each server as possible.
     /// One that is renewed too often is asked for later, with the entry that is stored then: each renewal would cost requests to all of these servers.
     package mutating func set(_ all: [MonitoredSubscription], at now: Instant) {
+        guard !all.isEmpty else { return }
         subscriptions.reserveCapacity(adding: all.count)
         var isChanged = [Bool](repeating: false, count: swarms.count)
         for one in all {

@@ -12,3 +12,11 @@ package struct MonitoredSubscription: Hashable, Sendable {
         self.entryByteCount = entryByteCount
     }
 }
+
+/// A change of the monitored subscriptions.
+package enum MonitoringChange: Hashable, Sendable {
+    /// Adds or renews a stored subscription.
+    case set(MonitoredSubscription)
+    /// Removes an ended subscription. Further reports of its messages are dropped.
+    case remove(SubscriptionID)
+}

@@ -143,13 +143,13 @@ final class MonitoredNetwork: Sendable {
         let entry = client.monitorEntry(of: SessionClient.Device(token: "token"), at: signedAt)
         store.set(subscription.id, entry)
         let made = MonitoredSubscription(id: subscription.id, account: client.account, entryByteCount: entry.bytes.count)
-        monitor.set(made)
+        monitor.apply(.set(made))
         return made
     }
 
     func unsubscribe(_ subscription: MonitoredSubscription) {
         store.set(subscription.id, nil)
-        monitor.remove(subscription.id)
+        monitor.apply(.remove(subscription.id))
     }
 
     /// Waits until a server has answered a request for an account with an errcode.
@@ -188,6 +188,7 @@ final class StoredEntries: MonitorEntrySource {
 
     private struct State {
         var entries: [SubscriptionID: MonitorEntry] = [:]
+        var ended: Set<SubscriptionID> = []
         var isReadable = true
         var reads = 0
     }
@@ -197,13 +198,16 @@ final class StoredEntries: MonitorEntrySource {
     var reads: Int { state.withLock { $0.reads } }
 
     func set(_ id: SubscriptionID, _ entry: MonitorEntry?) { state.withLock { $0.entries[id] = entry } }
+    /// Unlike one whose entry is missing, an ended subscription is known to have ended.
+    func end(_ id: SubscriptionID) { state.withLock { _ = $0.ended.insert(id) } }
     func setReadable(_ isReadable: Bool) { state.withLock { $0.isReadable = isReadable } }
 
-    func entries(of ids: [SubscriptionID]) async throws -> [SubscriptionID: MonitorEntry] {
+    func entries(of ids: [SubscriptionID]) async throws -> (found: [SubscriptionID: MonitorEntry], ended: [SubscriptionID]) {
         try state.withLock { state in
             state.reads += 1
             guard state.isReadable else { throw Unreadable() }
-            return Dictionary(uniqueKeysWithValues: ids.compactMap { id in state.entries[id].map { (id, $0) } })
+            let (ended, others) = (ids.filter(state.ended.contains), ids.filter { !state.ended.contains($0) })
+            return (Dictionary(uniqueKeysWithValues: others.compactMap { id in state.entries[id].map { (id, $0) } }), ended)
         }
     }
 }

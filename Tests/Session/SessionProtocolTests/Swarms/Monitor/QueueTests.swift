@@ -3,24 +3,6 @@ import Core
 import TestSupport
 import Testing
 
-@Suite struct PendingChangesTests {
-    @Test func changesKeepTheirOrderAndNeighboursAreGathered() {
-        var pending = PendingChanges()
-        for id in 1...2 { pending.set(subscription(id)) }
-        pending.remove(SubscriptionID(rawValue: 1))
-        pending.set(subscription(1))
-        #expect(
-            pending.take() == [
-                .set([subscription(1), subscription(2)]), .remove([SubscriptionID(rawValue: 1)]), .set([subscription(1)]),
-            ])
-        #expect(pending.isEmpty)
-    }
-
-    private func subscription(_ id: Int) -> MonitoredSubscription {
-        MonitoredSubscription(id: SubscriptionID(rawValue: Int64(id)), account: account(UInt64(id)), entryByteCount: 200)
-    }
-}
-
 @Suite struct RequestQueueTests {
     @Test func smallRequestsComeBeforeLargeOnes() {
         var queue = RequestQueue()

@@ -130,6 +130,16 @@ struct SubscriptionMonitorTests {
         try await test.stop()
     }
 
+    @Test func subscriptionThatHasEndedIsRemovedAtItsRenewal() async throws {
+        let test = try await MonitoredNetwork(swarms: [1], { $0.swarms.renewal = .milliseconds(300) })
+        let client = try test.client()
+        let subscription = test.subscribe(client)
+        try await test.asked(0, client)
+        test.store.end(subscription.id)
+        try await eventually { test.monitor.figures.subscriptions == 0 }
+        try await test.stop()
+    }
+
     @Test func requestWhoseSubscriptionsAreAllGoneIsNotSent() async throws {
         let test = try await MonitoredNetwork(swarms: [1], { $0.swarms.renewal = .milliseconds(100) })
         let client = try test.client()

@@ -121,6 +121,14 @@ import Testing
         #expect(network.asks().map(\.ids) == [(0..<10).map { id($0) }])
     }
 
+    @Test func changesKeepTheirOrderAndNeighboursAreAskedForTogether() {
+        var network = Network()
+        network.connect([server(1, swarm: 100)])
+        let one = (1...2).map { MonitoringChange.set(.init(id: id($0), account: account(UInt64($0)), entryByteCount: 200)) }
+        network.monitor.apply(one + [.remove(id(1)), one[0]], at: .zero)
+        #expect(network.asks().map(\.ids) == [[id(1), id(2)], [id(1)]] && network.monitor.figures.subscriptions == 2)
+    }
+
     @Test(arguments: [(400, [500, 500, 200]), (1_200, [416, 416, 368])])
     func requestsAreAtMost500EntriesOr500KB(entryByteCount: Int, counts: [Int]) {
         var network = Network()
