@@ -66,7 +66,6 @@ extension Subscriptions {
         SessionStorage.subscription,
         [.id, SessionStorage.name, SessionStorage.signedAt, SessionStorage.service, SessionStorage.sealed],
         where: [.equal(SessionStorage.account), .atLeast(SessionStorage.signedAt)], order: [.ascending(.id)])
-    private static let findSignedAt = Query(SessionStorage.subscription, [SessionStorage.signedAt], where: [.equal(.id)])
     private static let findVersions = Query(SessionStorage.subscription, [.id, SessionStorage.signedAt], where: [.idAmong])
     private static let findSeen = Query(SessionStorage.seen, [.id], where: [.equal(SessionStorage.delivery)])
     private static let insertSeen = Mutation(SessionStorage.seen, .insertOrIgnore([SessionStorage.delivery, SessionStorage.at]))
@@ -89,8 +88,6 @@ extension Subscriptions {
     private static func searches(for notification: PreparedMessage.Notification) -> [Read] {
         notification.names.flatMap { DeliveryStorage.search(for: $0) + [findSeen(.bytes($0.bytes))] }
     }
-
-    private static func isKnown(_ found: ArraySlice<[Row]>) -> Bool { found.contains { !$0.isEmpty } }
 
     /// Makes the notifications of a message for each device that wants it. Changes nothing, so it can run on any thread.
     ///
@@ -166,26 +163,11 @@ extension Subscriptions {
         _ prepared: PreparedMessage, orElse prepareAgain: @escaping @Sendable () -> StoreCommand<PreparedMessage>,
         admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
     ) -> StoreCommand<NotifiedMessage> {
-        let notifications = prepared.notifications
-        let checks = notifications.map { Self.findSignedAt(.integer($0.row)) } + notifications.flatMap(Self.searches)
-        return .read(checks) { found in
-            var new: [PreparedMessage.Notification] = []
-            var searched = found[notifications.count...]
-            for (index, notification) in notifications.enumerated() {
-                let count = Self.searches(for: notification).count
-                defer { searched = searched.dropFirst(count) }
-                if Self.isKnown(searched.prefix(count)) { continue }
-                guard try found[index].first?.integer(0) == notification.signedAt else {
-                    return prepareAgain().then { notify($0, orElse: prepareAgain, admits: admits) }
-                }
-                new.append(notification)
+        .read(Self.checks(of: [prepared])) { found in
+            guard let decision = try Self.decide([prepared], found, admits)[0] else {
+                return prepareAgain().then { notify($0, orElse: prepareAgain, admits: admits) }
             }
-            let duplicates = prepared.duplicates + notifications.count - new.count
-            let admitted = new.filter(admits)
-            return .apply(admitted.flatMap(\.changes)) { ids in
-                let queued = Self.queued(admitted, ids[...], expires: prepared.expires, prepared.times)
-                return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: prepared.isWanted)
-            }
+            return .apply(decision.admitted.flatMap(\.changes)) { Self.notified(decision, $0[...]) }
         }
     }
 
@@ -198,59 +180,63 @@ extension Subscriptions {
     func notifyTogether(
         _ prepared: [PreparedMessage], admits: @escaping @Sendable (PreparedMessage.Notification) -> Bool = { _ in true }
     ) -> StoreCommand<[NotifiedMessage?]> {
-        let all = prepared.flatMap(\.notifications)
-        let checks = [Self.findVersions(ids: Set(all.map(\.row)).sorted())] + all.flatMap(Self.searches)
-        return .read(checks) { found in
-            var versions: [Int64: Int64] = [:]
-            for row in found[0] { versions[try row.integer(0)] = try row.integer(1) }
-            var known: Set<DeliveryID> = []
-            var searched = found.dropFirst()
-            for notification in all {
-                let count = Self.searches(for: notification).count
-                if Self.isKnown(searched.prefix(count)) { known.insert(notification.delivery) }
-                searched = searched.dropFirst(count)
-            }
-            var decided: [(message: PreparedMessage, admitted: [PreparedMessage.Notification], duplicates: Int)?] = []
-            for message in prepared {
-                let new = message.notifications.filter { !known.contains($0.delivery) }
-                guard new.allSatisfy({ versions[$0.row] == $0.signedAt }) else {
-                    decided.append(nil)
-                    continue
-                }
-                let admitted = new.filter(admits)
-                // Duplicates within this batch are not found by the reads, which precede all changes.
-                known.formUnion(admitted.lazy.flatMap(\.names))
-                decided.append((message, admitted, message.duplicates + message.notifications.count - new.count))
-            }
-            return .apply(decided.flatMap { $0?.admitted.flatMap(\.changes) ?? [] }) { [decided] ids in
+        .read(Self.checks(of: prepared)) { found in
+            let decisions = try Self.decide(prepared, found, admits)
+            return .apply(decisions.flatMap { $0?.admitted.flatMap(\.changes) ?? [] }) { ids in
                 var ids = ids[...]
-                return decided.map { one in
-                    guard let (message, admitted, duplicates) = one else { return nil }
-                    let queued = Self.queued(admitted, ids, expires: message.expires, message.times)
-                    ids = ids.dropFirst(admitted.reduce(0) { $0 + $1.changes.count })
-                    return NotifiedMessage(queued: queued, duplicates: duplicates, isWanted: message.isWanted)
+                return decisions.map { decision in
+                    guard let decision else { return nil }
+                    defer { ids = ids.dropFirst(decision.admitted.reduce(0) { $0 + $1.changes.count }) }
+                    return Self.notified(decision, ids)
                 }
             }
+        }
+    }
+
+    private typealias Decision = (message: PreparedMessage, admitted: [PreparedMessage.Notification], duplicates: Int)
+
+    private static func checks(of prepared: [PreparedMessage]) -> [Read] {
+        let all = prepared.flatMap(\.notifications)
+        return [findVersions(ids: Set(all.map(\.row)).sorted())] + all.flatMap(searches)
+    }
+
+    /// - Parameter found: the results of ``checks(of:)``.
+    /// - Returns: nil for a message with a subscription that has changed.
+    private static func decide(
+        _ prepared: [PreparedMessage], _ found: [[Row]], _ admits: (PreparedMessage.Notification) -> Bool
+    ) throws -> [Decision?] {
+        var versions: [Int64: Int64] = [:]
+        for row in found[0] { versions[try row.integer(0)] = try row.integer(1) }
+        var known: Set<DeliveryID> = []
+        var searched = found.dropFirst()
+        for notification in prepared.lazy.flatMap(\.notifications) {
+            let count = searches(for: notification).count
+            if searched.prefix(count).contains(where: { !$0.isEmpty }) { known.insert(notification.delivery) }
+            searched = searched.dropFirst(count)
+        }
+        return prepared.map { message in
+            let new = message.notifications.filter { !known.contains($0.delivery) }
+            guard new.allSatisfy({ versions[$0.row] == $0.signedAt }) else { return nil }
+            let admitted = new.filter(admits)
+            // Duplicates within this batch are not found by the reads, which precede all changes.
+            known.formUnion(admitted.lazy.flatMap(\.names))
+            return (message, admitted, message.duplicates + message.notifications.count - new.count)
         }
     }
 
     /// - Parameter ids: of the rows that the changes of the notifications have inserted.
-    private static func queued(
-        _ notifications: [PreparedMessage.Notification], _ ids: ArraySlice<Int64>, expires: Timestamp, _ times: MessageTimes?
-    ) -> [QueuedDelivery] {
+    private static func notified(_ decision: Decision, _ ids: ArraySlice<Int64>) -> NotifiedMessage {
         var ids = ids
-        return notifications.compactMap { notification in
+        let queued = decision.admitted.compactMap { notification in
             defer { ids = ids.dropFirst(notification.changes.count) }
-            return ids.first.map { queued(notification, id: $0, expires: expires, times) }
+            return ids.first.map { id in
+                let waiting = WaitingDelivery(
+                    id: id, delivery: notification.delivery, device: device(notification.row), expires: decision.message.expires,
+                    markedAt: notification.markedAt)
+                return QueuedDelivery(waiting, to: notification.address, notification.content, times: decision.message.times)
+            }
         }
-    }
-
-    private static func queued(
-        _ notification: PreparedMessage.Notification, id: Int64, expires: Timestamp, _ times: MessageTimes?
-    ) -> QueuedDelivery {
-        let waiting = WaitingDelivery(
-            id: id, delivery: notification.delivery, device: device(notification.row), expires: expires, markedAt: notification.markedAt)
-        return QueuedDelivery(waiting, to: notification.address, notification.content, times: times)
+        return NotifiedMessage(queued: queued, duplicates: decision.duplicates, isWanted: decision.message.isWanted)
     }
 
     static let seenRows = TimedRows(SessionStorage.seen, by: SessionStorage.at)
