@@ -461,7 +461,7 @@ package.targets += tests(
             "SessionServer",
             [
                 "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode",
-                "RateLimits", "SessionProtocol", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
+                "RateLimits", "SessionProtocol", "SessionStandIns", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku",
                 "WakuCrypto", grdb, httpTypes, hummingbird, lifecycle, logging, nio, nioEmbedded, nioHTTPTypes,
             ]),
         tests("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto"]),

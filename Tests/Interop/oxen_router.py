@@ -1,6 +1,6 @@
 """A server of oxenmq's framing on pyzmq's ROUTER, with CURVE unless the endpoint is a path: the peer of Tests/Session/SessionProtocolTests.
 
-    oxen_router.py ENDPOINT      ENDPOINT: tcp or ipc:///path
+    oxen_router.py <file of commands, which has none> ENDPOINT      ENDPOINT: tcp or ipc:///path
 
 It says "ready ENDPOINT KEY", then "greeted N" for every HI, "bye" for every BYE, and does what requests ask for by their command:
 echo, silent, refuse, forbid, bye, end, odd, parts, flood (body: count and size), big (body: size).
@@ -16,13 +16,13 @@ context.set(zmq.MAX_SOCKETS, 20_000)
 router = context.socket(zmq.ROUTER)
 router.router_mandatory, router.sndhwm, router.rcvhwm, router.linger = 1, 0, 0, 0
 public, secret = zmq.curve_keypair()
-if sys.argv[1] == "tcp":
+if sys.argv[2] == "tcp":
     router.curve_server, router.curve_secretkey = True, secret
     router.set(zmq.BACKLOG, 1000)
     endpoint = f"127.0.0.1:{router.bind_to_random_port('tcp://127.0.0.1')}"
 else:
-    router.bind(sys.argv[1])
-    endpoint = sys.argv[1]
+    router.bind(sys.argv[2])
+    endpoint = sys.argv[2]
 print("ready", endpoint, z85.decode(public).hex(), flush=True)
 greeted = 0
 

@@ -7,7 +7,9 @@ package struct OnionClient: Sendable {
     /// The body of a request, and the key that decrypts its answer.
     package struct Request: Sendable {
         package let body: [UInt8]
-        let box: OnionBox
+        /// The client's, 32 bytes.
+        package let ephemeralKey: [UInt8]
+        package let box: OnionBox
     }
 
     /// The content of an answer.
@@ -34,17 +36,29 @@ package struct OnionClient: Sendable {
     package func request(
         _ method: String, _ endpoint: String, body: [UInt8], encryption: OnionEncryption
     ) throws(CryptoError) -> Request {
+        let head = #"{"method":"\#(method)","endpoint":"\#(endpoint)","headers":{"content-type":"application/json"}}"#
+        return try request(
+            BencodeValue.list([.text(head), .bytes(body)]).encoded(), encryption: encryption,
+            named: encryption == .xChaCha20 ? "xchacha20" : "aes-gcm")
+    }
+
+    /// A request with any content.
+    ///
+    /// - Parameter name: `enc_type`; nil for none.
+    /// - Throws: as above.
+    package func request(_ plain: [UInt8], encryption: OnionEncryption, named name: String?) throws(CryptoError) -> Request {
         let secret = SecretBytes.random(count: OnionKey.byteCount)
         let ephemeralKey = sodium.x25519PublicKey(of: secret)
         let box = OnionBox(
             encryption, shared: try sodium.sharedSecret(secret, with: serverKey), clientKey: ephemeralKey, serverKey: serverKey,
             sodium: sodium)
-        let head = #"{"method":"\#(method)","endpoint":"\#(endpoint)","headers":{"content-type":"application/json"}}"#
-        let sealed = box.seal(BencodeValue.list([.text(head), .bytes(body)]).encoded())
-        let length = (0..<4).map { UInt8(truncatingIfNeeded: sealed.count >> (8 * $0)) }
-        let name = encryption == .xChaCha20 ? "xchacha20" : "aes-gcm"
-        let trailer = #"{"ephemeral_key":"\#(hexString(ephemeralKey))","enc_type":"\#(name)"}"#
-        return Request(body: length + sealed + Array(trailer.utf8), box: box)
+        let type = name.map { #","enc_type":"\#($0)""# } ?? ""
+        let body = Self.frame(box.seal(plain), #"{"ephemeral_key":"\#(hexString(ephemeralKey))"\#(type)}"#)
+        return Request(body: body, ephemeralKey: ephemeralKey, box: box)
+    }
+
+    package static func frame(_ sealed: [UInt8], _ trailer: String) -> [UInt8] {
+        (0..<4).map { UInt8(truncatingIfNeeded: sealed.count >> (8 * $0)) } + sealed + Array(trailer.utf8)
     }
 
     package func open(_ answer: [UInt8], to request: Request) throws(Malformed) -> Answer {

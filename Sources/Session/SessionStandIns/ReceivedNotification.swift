@@ -18,36 +18,6 @@ package struct ReceivedNotification: Hashable, Sendable {
     /// The payload was not sealed with this key, or is not a valid notification.
     package struct Malformed: Error, Hashable, Sendable {}
 
-    private struct Metadata: Decodable {
-        let account: String
-        let hash: String
-        let namespace: Int
-        let storedAt: Int64
-        let expiresAt: Int64
-        let length: Int?
-        let isLeftOut: Flag?
-
-        enum CodingKeys: String, CodingKey {
-            case account = "@"
-            case hash = "#"
-            case namespace = "n"
-            case storedAt = "t"
-            case expiresAt = "z"
-            case length = "l"
-            case isLeftOut = "B"
-        }
-    }
-
-    /// A JSON boolean or number, depending on the push service.
-    private struct Flag: Decodable {
-        let isSet: Bool
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            isSet = try (try? container.decode(Bool.self)) ?? (container.decode(Int.self) != 0)
-        }
-    }
-
     /// - Parameters:
     ///   - payload: `enc_payload`, base64.
     ///   - key: The device's `enc_key`.
@@ -55,8 +25,10 @@ package struct ReceivedNotification: Hashable, Sendable {
         guard let sealed = Data(base64Encoded: payload), let plain = try? sodium.xChaChaOpen([UInt8](sealed)[...], key: key),
             plain.count.isMultiple(of: 256), let read = try? BencodeValue.parsePrefix(plain[...], maximumValueCount: 3),
             read.rest.allSatisfy({ $0 == 0 }), let parts = read.value.list, 1...2 ~= parts.count, let head = parts[0].bytes,
-            let metadata = try? JSONDecoder().decode(Metadata.self, from: Data(head)),
-            let account = bytes(hex: metadata.account).flatMap({ AccountID($0) })
+            let metadata = try? JSONSerialization.jsonObject(with: Data(head)) as? [String: Any],
+            let account = (metadata["@"] as? String).flatMap({ bytes(hex: $0) }).flatMap({ AccountID($0) }),
+            let hash = metadata["#"] as? String, let namespace = metadata["n"] as? Int,
+            let storedAt = metadata["t"] as? Int64, let expiresAt = metadata["z"] as? Int64
         else { throw Malformed() }
         if parts.count == 2 {
             guard let data = parts[1].bytes else { throw Malformed() }
@@ -65,7 +37,9 @@ package struct ReceivedNotification: Hashable, Sendable {
             data = nil
         }
         self.account = account
-        (hash, namespace, storedAt, expiresAt) = (metadata.hash, metadata.namespace, metadata.storedAt, metadata.expiresAt)
-        (dataByteCount, isDataLeftOut) = (metadata.length, metadata.isLeftOut?.isSet ?? false)
+        (self.hash, self.namespace, self.storedAt, self.expiresAt) = (hash, namespace, storedAt, expiresAt)
+        dataByteCount = metadata["l"] as? Int
+        // A boolean or a number, depending on the push service.
+        isDataLeftOut = (metadata["B"] as? NSNumber)?.boolValue ?? false
     }
 }

@@ -1,4 +1,5 @@
 @testable import SessionProtocol
+import SessionStandIns
 import TestSupport
 import Testing
 import WakuCrypto
@@ -6,11 +7,13 @@ import WakuCrypto
 @Suite struct OnionTests {
     private let sodium: Sodium
     private let key: OnionKey
+    private let client: OnionClient
     private static let inner = #"{"method":"POST","endpoint":"/subscribe","headers":{}}"#
 
     init() throws {
         sodium = try Sodium.load()
         key = try #require(OnionKey(SecretBytes((0..<32).map { UInt8($0 + 1) }), sodium: sodium))
+        client = OnionClient(serverKey: key.publicKey, sodium: sodium)
     }
 
     // MARK: Published
@@ -56,18 +59,17 @@ import WakuCrypto
 
     @Test(arguments: names)
     func everyNameOfAnEncryptionIsKnown(name: String?, encryption: OnionEncryption) throws {
-        let client = try OnionClient(key, encryption, sodium)
-        let opened = try key.open(client.request([1, 2, 3], encType: name))
+        let request = try client.request([1, 2, 3], encryption: encryption, named: name)
+        let opened = try key.open(request.body)
         #expect(opened.plain == [1, 2, 3])
         let sealed = opened.seal(.json("{}"))
-        #expect(client.box.open(sealed[...]) == Array(#"l58:{"code":200,"headers":{"content-type":"application/json"}}2:{}e"#.utf8))
+        #expect(request.box.open(sealed[...]) == Array(#"l58:{"code":200,"headers":{"content-type":"application/json"}}2:{}e"#.utf8))
         #expect(opened.seal(.json("{}")) != sealed)
     }
 
     @Test func malformedFramesAreRefused() throws {
-        let client = try OnionClient(key, .xChaCha20, sodium)
-        let sealed = client.box.seal([1])
-        let hex = hexString(client.publicKey)
+        let request = try client.request([], encryption: .xChaCha20, named: nil)
+        let (sealed, hex) = (request.box.seal([1]), hexString(request.ephemeralKey))
         func frame(_ trailer: String) -> [UInt8] { OnionClient.frame(sealed, trailer) }
         let good = frame("{\"ephemeral_key\":\"\(hex)\",\"enc_type\":\"xchacha20\"}")
         #expect(try key.open(good).plain == [1])
@@ -87,10 +89,9 @@ import WakuCrypto
     }
 
     @Test func requestsThatDoNotOpenAreUndecryptable() throws {
-        let client = try OnionClient(key, .xChaCha20, sodium)
-        let hex = hexString(client.publicKey)
+        let request = try client.request([], encryption: .xChaCha20, named: nil)
+        let (sealed, hex) = (request.box.seal([1, 2, 3]), hexString(request.ephemeralKey))
         let trailer = "{\"ephemeral_key\":\"\(hex)\",\"enc_type\":\"xchacha20\"}"
-        let sealed = client.box.seal([1, 2, 3])
         for body in [
             OnionClient.frame([], trailer), OnionClient.frame(Array(sealed.prefix(30)), trailer),
             OnionClient.frame(sealed, "{\"ephemeral_key\":\"\(hex)\",\"enc_type\":\"gcm\"}"),
@@ -110,9 +111,8 @@ import WakuCrypto
     }
 
     @Test func sizeIsBounded() throws {
-        let client = try OnionClient(key, .xChaCha20, sodium)
-        let body = client.request([UInt8](repeating: 0, count: 9 << 20))
-        #expect(try key.open(body).plain.count == 9 << 20)
+        let request = try client.request([UInt8](repeating: 0, count: 9 << 20), encryption: .xChaCha20, named: "xchacha20")
+        #expect(try key.open(request.body).plain.count == 9 << 20)
         #expect(throws: OnionError.tooLarge) { try key.open([UInt8](repeating: 0, count: (10 << 20) + 1)) }
         #expect(OnionError.tooLarge.status == 413)
     }
@@ -179,9 +179,8 @@ import WakuCrypto
 
     @Test func mutatedRequestsNeverTrap() throws {
         var random = SeededGenerator(seed: 3)
-        let client = try OnionClient(key, .aesGCM, sodium)
         let plain = BencodeValue.list([.text(Self.inner), .text("{}")]).encoded()
-        let request = client.request(plain)
+        let request = try client.request(plain, encryption: .aesGCM, named: nil).body
         var opened = 0
         for _ in 0..<3000 {
             if let inner = try? key.open(random.damaged(request)) {
@@ -191,32 +190,5 @@ import WakuCrypto
             _ = try? OnionInnerRequest(parsing: random.damaged(plain))
         }
         #expect(opened < 3000)
-    }
-}
-
-/// The client side.
-struct OnionClient {
-    let publicKey: [UInt8]
-    let box: OnionBox
-
-    init(_ server: OnionKey, _ encryption: OnionEncryption, _ sodium: Sodium) throws {
-        let secret = SecretBytes.random(count: 32)
-        publicKey = sodium.x25519PublicKey(of: secret)
-        box = OnionBox(
-            encryption, shared: try sodium.sharedSecret(secret, with: server.publicKey), clientKey: publicKey, serverKey: server.publicKey,
-            sodium: sodium)
-    }
-
-    func request(_ plain: [UInt8], encType: String? = nil) -> [UInt8] {
-        var type = encType
-        if type == nil, case .xChaCha20 = encryption { type = "xchacha20" }
-        let more = type.map { ",\"enc_type\":\"\($0)\"" } ?? ""
-        return Self.frame(box.seal(plain), "{\"ephemeral_key\":\"\(hexString(publicKey))\"\(more)}")
-    }
-
-    private var encryption: OnionEncryption { box.encryption }
-
-    static func frame(_ sealed: [UInt8], _ trailer: String) -> [UInt8] {
-        (0..<4).map { UInt8(truncatingIfNeeded: sealed.count >> (8 * $0)) } + sealed + Array(trailer.utf8)
     }
 }

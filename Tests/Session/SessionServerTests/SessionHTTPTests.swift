@@ -7,6 +7,7 @@ import NodeAPI
 import NodeMetrics
 import Core
 import SessionProtocol
+import SessionStandIns
 import RateLimits
 import Storage
 import Synchronization
@@ -239,10 +240,11 @@ struct SessionHTTPTests {
             // Accepted entries may be repeated. Without a temporary error the status is 200.
             #expect(try await node.ask("/subscribe", body([first])).hasPrefix("[\(Self.updated),"))
             // Inside an onion request 503 is the inner code.
-            let (request, box) = try onion(inner("POST", "/subscribe", account.json(account.subscription(second))), .xChaCha20)
-            let response = try await node.post("/oxen/v4/lsrpc", request)
+            let body = Array(account.json(account.subscription(second)).utf8)
+            let request = try onion.request("POST", "/subscribe", body: body, encryption: .xChaCha20)
+            let response = try await node.post("/oxen/v4/lsrpc", request.body)
             #expect(response.status == 200)
-            let answer = String(decoding: box.open(response.body[...]) ?? [], as: UTF8.self)
+            let answer = String(decoding: request.box.open(response.body[...]) ?? [], as: UTF8.self)
             #expect(answer.contains(#"{"code":503,"headers":{"content-type":"application/json","retry-after":"60"}}"#))
         }
     }
@@ -466,8 +468,8 @@ struct SessionHTTPTests {
         try await fixture.withNode(configure: { $0.storeTimeout = .zero }) { node async throws in
             let form = account.json(account.subscription(SessionDevice()))
             #expect(try await node.post("/subscribe", Array(form.utf8)).status == 503)
-            let (request, _) = try onion(inner("POST", "/subscribe", form), .xChaCha20)
-            #expect(try await node.post("/oxen/v4/lsrpc", request).status == 503)
+            let request = try onion.request("POST", "/subscribe", body: Array(form.utf8), encryption: .xChaCha20)
+            #expect(try await node.post("/oxen/v4/lsrpc", request.body).status == 503)
             let totals = try #require(node.service).limits.limiter.refusals.totals
             #expect(totals.map(\.key.limit) == [.httpRequests] && totals.map(\.value) == [2])
         }
@@ -605,38 +607,27 @@ struct SessionHTTPTests {
 
     // MARK: Onion requests
 
-    /// Encrypts a request as a client does, with an ephemeral key.
-    private func onion(_ plain: [UInt8], _ encryption: OnionEncryption) throws -> (body: [UInt8], box: OnionBox) {
-        let secret = SecretBytes.random(count: 32)
-        let (sodium, own) = (fixture.sodium, fixture.sodium.x25519PublicKey(of: secret))
-        let shared = try sodium.sharedSecret(secret, with: fixture.onionKey.publicKey)
-        let box = OnionBox(encryption, shared: shared, clientKey: own, serverKey: fixture.onionKey.publicKey, sodium: sodium)
-        let sealed = box.seal(plain)
-        let name = encryption == .xChaCha20 ? "xchacha20" : "aes-gcm"
-        let trailer = Array(#"{"ephemeral_key":"\#(hexString(own))","enc_type":"\#(name)"}"#.utf8)
-        return (withUnsafeBytes(of: UInt32(sealed.count).littleEndian, Array.init) + sealed + trailer, box)
-    }
-
-    private func inner(_ method: String, _ endpoint: String, _ body: String) -> [UInt8] {
-        let head = #"{"method":"\#(method)","endpoint":"\#(endpoint)","headers":{}}"#
-        return BencodeValue.list([.text(head), .text(body)]).encoded()
-    }
+    private var onion: OnionClient { OnionClient(serverKey: fixture.onionKey.publicKey, sodium: fixture.sodium) }
 
     @Test(arguments: OnionEncryption.allCases) func onionRequestsReachTheEndpoints(encryption: OnionEncryption) async throws {
         let account = try SessionAccount.sessionID()
         try await fixture.withNode { node async throws in
-            func ask(_ plain: [UInt8]) async throws -> String {
-                let (body, box) = try onion(plain, encryption)
-                let response = try await node.post("/oxen/v4/lsrpc", body)
+            func ask(_ request: OnionClient.Request) async throws -> String {
+                let response = try await node.post("/oxen/v4/lsrpc", request.body)
                 #expect(response.status == 200)
-                return String(decoding: box.open(response.body[...]) ?? [], as: UTF8.self)
+                return String(decoding: request.box.open(response.body[...]) ?? [], as: UTF8.self)
             }
-            let answer = try await ask(inner("POST", "/subscribe", account.json(account.subscription())))
+            func ask(_ method: String, _ endpoint: String, _ body: String) async throws -> String {
+                try await ask(onion.request(method, endpoint, body: Array(body.utf8), encryption: encryption))
+            }
+            let answer = try await ask("POST", "/subscribe", account.json(account.subscription()))
             #expect(answer.contains(#"{"code":200,"headers":{"content-type":"application/json"}}"#))
             #expect(answer.contains(Self.added))
-            #expect(try await ask(inner("GET", "/subscribe", "")).contains(#""code":405"#))
-            #expect(try await ask(inner("POST", "/oxen/v4/lsrpc", "")).contains(#""code":404"#))
-            #expect(try await ask(Array("i5e".utf8)).contains(#""code":400"#))
+            #expect(try await ask("GET", "/subscribe", "").contains(#""code":405"#))
+            #expect(try await ask("POST", "/oxen/v4/lsrpc", "").contains(#""code":404"#))
+            #expect(
+                try await ask(onion.request(Array("i5e".utf8), encryption: encryption, named: encryption == .aesGCM ? nil : "xchacha20"))
+                    .contains(#""code":400"#))
             // The others were not registrations.
             let times = node.node.counters.registry.histogram(
                 .sinceReceipt, ProtocolLabel.session, StageLabel.answered, KindLabel.registration)
@@ -659,8 +650,8 @@ struct SessionHTTPTests {
             let response = try await node.post("/oxen/v4/lsrpc", Array("nonsense".utf8))
             #expect(response.status == 400)
             #expect(String(decoding: response.body, as: UTF8.self).count { $0 == "\n" } == 1)
-            let (large, _) = try onion(inner("POST", "/nothing", String(repeating: "x", count: 1 << 20)), .xChaCha20)
-            #expect(try await node.post("/oxen/v4/lsrpc", large).status == 200)
+            let large = try onion.request("POST", "/nothing", body: [UInt8](repeating: 0x78, count: 1 << 20), encryption: .xChaCha20)
+            #expect(try await node.post("/oxen/v4/lsrpc", large.body).status == 200)
             #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: (10 << 20) + 1)).status == 413)
             let metrics = node.node.counters.registry.exposition(as: .text)
             for (result, count) in [("malformed", 1), ("answered", 1), ("too_large", 1)] {

@@ -2,8 +2,10 @@ import CZeroMQ
 import Foundation
 import Synchronization
 
-/// Passes commands to the thread of a loop and wakes it with an eventfd.
-final class OxenMQMailbox<Command: Sendable>: Sendable {
+/// Passes messages to the thread of an ``OxenMQServer`` and wakes it with an eventfd.
+final class OxenMQMailbox: Sendable {
+    typealias Command = (peer: OxenMQServer.Peer, parts: [[UInt8]])
+
     private struct State {
         var commands: [Command] = []
         var isClosed = false
@@ -51,12 +53,5 @@ final class OxenMQMailbox<Command: Sendable>: Sendable {
     private func wake() {
         var one: UInt64 = 1
         _ = write(descriptor, &one, MemoryLayout<UInt64>.size)
-    }
-}
-
-extension DispatchGroup {
-    /// Returns once as many calls of `leave()` were made as of `enter()`.
-    func isLeft() async {
-        await withCheckedContinuation { continuation in notify(queue: .global()) { continuation.resume() } }
     }
 }

@@ -25,9 +25,7 @@ package final class OxenMQServer: Sendable {
         package let description: String
     }
 
-    typealias Command = (peer: Peer, parts: [[UInt8]])
-
-    private let mailbox: OxenMQMailbox<Command>
+    private let mailbox: OxenMQMailbox
     /// Left when the thread ends.
     private let running = DispatchGroup()
     package let listeners: [Listener]
@@ -40,7 +38,7 @@ package final class OxenMQServer: Sendable {
     package init(
         library: ZeroMQLibrary, ports: [UInt16] = [0], handler: @escaping @Sendable (Peer, [[UInt8]]) -> [[[UInt8]]]
     ) async throws {
-        let mailbox = OxenMQMailbox<Command>()
+        let mailbox = OxenMQMailbox()
         let running = running
         running.enter()
         self.mailbox = mailbox
@@ -70,7 +68,7 @@ package final class OxenMQServer: Sendable {
     /// Closes all connections and ends the thread.
     package func shutDown() async {
         mailbox.close()
-        await running.isLeft()
+        await withCheckedContinuation { continuation in running.notify(queue: .global()) { continuation.resume() } }
     }
 }
 
@@ -81,7 +79,7 @@ private final class OxenMQServerLoop {
 
     private let library: ZeroMQLibrary
     private let context: UnsafeMutableRawPointer
-    private let mailbox: OxenMQMailbox<OxenMQServer.Command>
+    private let mailbox: OxenMQMailbox
     private let handler: @Sendable (OxenMQServer.Peer, [[UInt8]]) -> [[[UInt8]]]
     private let poll: Int32
     private var sockets: [ZeroMQSocket] = []
@@ -89,7 +87,7 @@ private final class OxenMQServerLoop {
     private var unread: Set<Int> = []
 
     init(
-        library: ZeroMQLibrary, ports: [UInt16], mailbox: OxenMQMailbox<OxenMQServer.Command>,
+        library: ZeroMQLibrary, ports: [UInt16], mailbox: OxenMQMailbox,
         handler: @escaping @Sendable (OxenMQServer.Peer, [[UInt8]]) -> [[[UInt8]]]
     ) throws(ZeroMQSocket.Failure) {
         (self.library, self.mailbox, self.handler) = (library, mailbox, handler)

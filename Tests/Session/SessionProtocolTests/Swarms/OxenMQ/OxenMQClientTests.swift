@@ -9,8 +9,8 @@ import WakuCrypto
 /// With pyzmq's ROUTER and CURVE, if `LIBP2P_PYTHON` names a Python that has it (Tests/Interop/requirements.txt).
 @Suite(.enabled(if: OtherLibP2P.python != nil, "LIBP2P_PYTHON names no Python with pyzmq: see Deploy/test"), .serialized)
 struct OxenMQClientTests {
-
     private let log = EventLog()
+    /// Ends with the test.
     private let client: OxenMQClient
     private let tag: [UInt8] = [0, 1, 255]
 
@@ -36,7 +36,6 @@ struct OxenMQClientTests {
         client.request(connection, "echo", tag: tag, body: body)
         try await eventually { log.of(connection).count == 2 }
         #expect(log.of(connection) == [.hello, .reply(tag: tag, parts: [body, Array("more".utf8)])])
-        await client.shutDown()
     }
 
     @Test func unencryptedConnectionByAPath() async throws {
@@ -45,7 +44,6 @@ struct OxenMQClientTests {
         let connection = try await greeted(router)
         client.request(connection, "echo", tag: tag, body: [1])
         try await eventually { log.of(connection).contains(.reply(tag: tag, parts: [[1], Array("more".utf8)])) }
-        await client.shutDown()
     }
 
     @Test func errorsNameTheirRequest() async throws {
@@ -58,7 +56,6 @@ struct OxenMQClientTests {
             .refused(.unknownCommand, tag: tag, byteCount: 22), .refused(.forbidden, tag: nil, byteCount: 9),
         ]
         #expect(log.of(connection).dropFirst() == expected[...])
-        await client.shutDown()
     }
 
     @Test func invalidMessagesAreDroppedAndTheConnectionContinues() async throws {
@@ -68,7 +65,6 @@ struct OxenMQClientTests {
         try await eventually { log.of(connection).contains(.reply(tag: tag, parts: [Array("done".utf8)])) }
         #expect(log.of(connection).filter { if case .ignored = $0 { true } else { false } }.count == 4)
         #expect(log.of(connection).contains(.command("what.is_this", parts: [Array("x".utf8)])))
-        await client.shutDown()
     }
 
     @Test func messageOfTooManyPartsEndsTheConnection() async throws {
@@ -76,7 +72,6 @@ struct OxenMQClientTests {
         let connection = try await greeted(router)
         client.request(connection, "parts", tag: tag, body: [])
         try await eventually { log.of(connection).contains(.closed(.tooManyParts)) }
-        await client.shutDown()
     }
 
     @Test func floodArrivesWholeAndInOrder() async throws {
@@ -91,7 +86,6 @@ struct OxenMQClientTests {
             return Int(String(decoding: first.prefix { $0 != 0x20 }, as: UTF8.self))
         }
         #expect(numbers == Array(0..<5_000))
-        await client.shutDown()
     }
 
     @Test func byeOfTheServerEndsTheConnection() async throws {
@@ -99,23 +93,21 @@ struct OxenMQClientTests {
         let connection = try await greeted(router)
         client.request(connection, "bye", tag: tag, body: [])
         try await eventually { log.of(connection).contains(.closed(.bye)) }
-        await client.shutDown()
     }
 
     @Test func closingSaysBye() async throws {
         let router = try PythonRouter()
         let connection = try await greeted(router)
         client.close(connection)
-        try await eventually { router.lines.contains("bye") }
+        try await eventually { !router.peer.said("bye").isEmpty }
         #expect(log.of(connection) == [.hello])
-        await client.shutDown()
     }
 
     @Test func shuttingDownSaysByeEverywhere() async throws {
         let router = try PythonRouter()
         for number in 1...5 { _ = try await greeted(router, UInt64(number)) }
         await client.shutDown()
-        try await eventually { router.lines.filter { $0 == "bye" }.count == 5 }
+        try await eventually { router.peer.said("bye").count == 5 }
         // Calls after the end do nothing.
         client.connect(ConnectionNumber(rawValue: 9), to: try await router.address)
         await client.shutDown()
@@ -132,7 +124,6 @@ struct OxenMQClientTests {
         client.connect(other, to: try await router.address)
         try await eventually { log.of(other) == [.closed(.refused)] }
         #expect(log.of(connection) == [.hello, .closed(.disconnected)])
-        await client.shutDown()
     }
 
     @Test func serverWithAnotherKeyIsNotTalkedTo() async throws {
@@ -145,8 +136,7 @@ struct OxenMQClientTests {
             Issue.record("\(log.of(connection))")
             return
         }
-        #expect(!router.lines.contains { $0.hasPrefix("greeted") })
-        await client.shutDown()
+        #expect(router.peer.said("greeted").isEmpty)
     }
 
     @Test func partThatIsTooLargeEndsTheConnection() async throws {
@@ -161,7 +151,6 @@ struct OxenMQClientTests {
         #expect(parts.first?.count == 8_000_000)
         client.request(connection, "big", tag: tag, body: Array("9000000".utf8))
         try await eventually { log.of(connection).last == .closed(.partTooLarge) }
-        await client.shutDown()
     }
 
     @Test func checkTellsWhetherAServerAnswers() async throws {
@@ -178,7 +167,6 @@ struct OxenMQClientTests {
         try await eventually { log.of(connection) == [.closed(.failed("invalid address"))] }
         client.request(connection, "echo", tag: tag, body: [])
         client.close(connection)
-        await client.shutDown()
     }
 
     @Test func hundredsOfConnections() async throws {
@@ -190,7 +178,6 @@ struct OxenMQClientTests {
         try await eventually(within: .seconds(120)) { connections.allSatisfy { log.of($0).contains(.hello) } }
         for connection in connections { client.request(connection, "echo", tag: tag, body: [1]) }
         try await eventually { connections.allSatisfy { log.of($0).count == 2 } }
-        await client.shutDown()
     }
 
     private func raiseDescriptorLimit() {
@@ -216,23 +203,15 @@ final class EventLog: Sendable {
 
 /// `Tests/Interop/oxen_router.py` as a process.
 private struct PythonRouter: Sendable {
-    private let process: ChildProcess
+    let peer: PythonPeer
 
-    init(_ endpoint: String = "tcp") throws {
-        let script = Repository.file("Tests/Interop/oxen_router.py").path
-        guard let python = OtherLibP2P.python else { throw CocoaError(.fileNoSuchFile) }
-        process = try ChildProcess([script, endpoint], program: URL(fileURLWithPath: python), limit: .seconds(300))
-    }
-
-    var lines: [String] { process.lines.map(String.init) }
+    init(_ endpoint: String = "tcp") throws { peer = try PythonPeer("oxen_router.py", [endpoint]) }
 
     var address: OxenAddress {
         get async throws {
-            try await eventually { lines.contains { $0.hasPrefix("ready ") } || !process.isRunning }
-            let words = lines.first?.split(separator: " ").map(String.init) ?? []
-            guard words.count == 3 else { throw TestFailure(process.errors) }
-            if words[1].hasPrefix("ipc:") { return OxenAddress(endpoint: words[1], serverKey: nil) }
-            return OxenAddress(endpoint: "tcp://\(words[1])", serverKey: bytes(hex: words[2]))
+            let words = try await peer.says("ready")
+            if words[0].hasPrefix("ipc:") { return OxenAddress(endpoint: words[0], serverKey: nil) }
+            return OxenAddress(endpoint: "tcp://\(words[0])", serverKey: bytes(hex: words[1]))
         }
     }
 }
