@@ -1,3 +1,4 @@
+import Foundation
 import Core
 import TestSupport
 import Testing
@@ -68,7 +69,7 @@ import WakuCrypto
         guard count > 2 else { return }
         let content = (0..<count).map { UInt8(truncatingIfNeeded: 251 * $0 + 7) }
         let hex = hexString(content)
-        let padded = Base64.encode(content)
+        let padded = Data(content).base64EncodedString()
         for text in [hex, hex.uppercased(), padded, String(padded.prefix { $0 != "=" })] {
             #expect(EncodedBytes.decode(text, count: count) == content)
         }

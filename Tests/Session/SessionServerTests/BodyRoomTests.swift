@@ -6,17 +6,12 @@ import NIOCore
 import NIOEmbedded
 import NIOHTTPTypes
 import struct SessionProtocol.OnionRequest
-import Synchronization
 import TestSupport
 import Testing
 
 @testable import SessionServer
 
 @Suite("Session: room for large bodies") struct BodyRoomTests {
-    private final class Flag: Sendable {
-        let state = Mutex(false)
-    }
-
     private static func network(_ number: Int) -> SenderNetwork { SenderNetwork(IPAddress("10.0.\(number).1")) }
 
     @Test func aNetworkAloneHasHalfAndAFurtherOneStillFindsRoom() {
@@ -128,10 +123,10 @@ import Testing
         readings.append(
             Task {
                 try await reader.read(request, from: Self.network(8), upTo: 100_000) { result in
-                    if case .body = result { isRead.state.withLock { $0 = true } }
+                    if case .body = result { isRead.raise() }
                 }
             })
-        try await eventually { isRead.state.withLock(\.self) }
+        try await eventually { isRead.isRaised }
     }
 
     @Test(arguments: 1...5) func heldBodiesFitAndAllWaitingOnesAreHeldInTheEnd(seed: UInt64) throws {

@@ -10,7 +10,6 @@ import SessionProtocol
 import SessionStandIns
 import RateLimits
 import Storage
-import Synchronization
 import TestSupport
 import Testing
 import WakuCrypto
@@ -413,12 +412,6 @@ struct SessionHTTPTests {
             try await eventually { fixture.gorush.tokens == [device.token] }
             #expect(node.node.counters.count(.sessionNotification) == 1)
         }
-    }
-
-    private final class Flag: Sendable {
-        private let isUp = Atomic(false)
-        var isRaised: Bool { isUp.load(ordering: .relaxed) }
-        func raise() { isUp.store(true, ordering: .relaxed) }
     }
 
     /// Whether a flag stays down during as many reads as preparing a few thousand notifications takes.

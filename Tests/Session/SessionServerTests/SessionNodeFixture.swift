@@ -20,6 +20,12 @@ import WakuCrypto
 
 @testable import SessionServer
 
+final class Flag: Sendable {
+    private let isUp = Atomic(false)
+    var isRaised: Bool { isUp.load(ordering: .relaxed) }
+    func raise() { isUp.store(true, ordering: .relaxed) }
+}
+
 /// A relay without messages.
 final class SilentRelay: Relay {
     func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
@@ -63,6 +69,14 @@ final class RecordedGorush: NotificationPosting {
         return PostResult(
             outcome: .accepted, reason: nil, postedTokenCount: notifications.count, countedTokenCount: notifications.count - failures.count,
             failures: failures)
+    }
+}
+
+extension SessionPush.Configuration {
+    /// - Parameter port: of 127.0.0.1; 0 for any.
+    init(_ monitor: FakeMonitor, onionKey: OnionKey, sodium: Sodium, port: Int = 0) {
+        self.init(
+            httpAddress: SocketAddress(host: "127.0.0.1", port: port), onionKey: onionKey, sodium: sodium, makeMonitor: monitor.make)
     }
 }
 
@@ -138,8 +152,7 @@ struct SessionNodeFixture {
         webPush: WebPushEndpoint? = nil, tracer: MessageTracer? = nil, logger: Logger? = nil,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, _ body: (Running) async throws -> R
     ) async throws -> R {
-        var configuration = SessionPush.Configuration(
-            httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: onionKey, sodium: sodium, makeMonitor: monitor.make)
+        var configuration = SessionPush.Configuration(monitor, onionKey: onionKey, sodium: sodium)
         configuration.apnsTopic = "com.session"
         configure(&configuration)
         let session = SessionPush(configuration)

@@ -13,30 +13,46 @@ import WakuCrypto
 @testable import SessionServer
 
 @Suite(.timeLimit(.minutes(5))) struct SessionServiceTests {
-    @Test func aNodeThatCannotListenDoesNotWaitForAStoreThatFails() async throws {
-        let folder = try TemporaryFolder()
-        let faults = StoreFaults(in: folder.path)
-        let store = try NodeAssembly.store(at: .dataFolder, in: folder.path, of: .generate())
-        let (sodium, account) = (try Sodium.load(), try SessionAccount.sessionID())
-        let subscribe = SessionRequest.subscribe(account.subscription(SessionDevice(), at: .now))
-        let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: 1)
-        try await store.commit(
-            Subscriptions(store.sealer, isShared: false, sodium: sodium).apply([subscribe], rules, at: .now) { _ in nil })
+    private let folder: TemporaryFolder
+    private let faults: StoreFaults
+    private let store: any Store
+    private let sodium: Sodium
+    private let monitor = FakeMonitor()
 
-        let (node, monitor) = (
-            BareNode(store, of: .session, metrics: SessionPush.description.metrics, hasTopics: false), FakeMonitor()
-        )
-        let port = try ReservedPort()
-        let service = try SessionPush(
-            SessionPush.Configuration(
-                httpAddress: SocketAddress(host: "127.0.0.1", port: Int(port.number)),
-                onionKey: try #require(OnionKey(SecretBytes.random(count: 32), sodium: sodium)), sodium: sodium, makeMonitor: monitor.make)
-        ).makeService(node.services)
+    init() throws {
+        folder = try TemporaryFolder()
+        faults = StoreFaults(in: folder.path)
+        store = try NodeAssembly.store(at: .dataFolder, in: folder.path, of: .generate())
+        sodium = try Sodium.load()
+    }
+
+    private func node(_ store: any Store) -> BareNode {
+        BareNode(store, of: .session, metrics: SessionPush.description.metrics, hasTopics: false)
+    }
+
+    private func service(_ node: BareNode, _ monitor: FakeMonitor, port: UInt16 = 0) throws -> any ProtocolService {
+        let key = try #require(OnionKey(SecretBytes.random(count: 32), sodium: sodium))
+        return try SessionPush(SessionPush.Configuration(monitor, onionKey: key, sodium: sodium, port: Int(port))).makeService(
+            node.services)
+    }
+
+    /// Stores subscriptions of an account.
+    private func subscribe(_ account: SessionAccount, count: Int) async throws -> AppliedRequests {
+        let requests = (0..<count).map { _ in SessionRequest.subscribe(account.subscription(SessionDevice())) }
+        let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: count)
+        return try await store.commit(Subscriptions(store.sealer, sodium: sodium).apply(requests, rules, at: .now) { _ in nil })
+    }
+
+    @Test func aNodeThatCannotListenDoesNotWaitForAStoreThatFails() async throws {
+        let account = try SessionAccount.sessionID()
+        _ = try await subscribe(account, count: 1)
+        let (node, port) = (node(store), try ReservedPort())
+        let service = try service(node, monitor, port: port.number)
         await #expect(throws: NodeError.self) { try await service.run() }
         faults.add(.code(13), to: .write)
         await monitor.report([message(for: account)])
         #expect(node.services.counters.count(.sessionDropped(.notStored)) == 1)
-        withExtendedLifetime((port, folder)) {}
+        withExtendedLifetime(port) {}
     }
 
     /// Reads of the rows on damaged pages fail.
@@ -84,26 +100,16 @@ import WakuCrypto
     }
 
     @Test func subscriptionsThatCannotBeReadHideNoOthers() async throws {
-        let folder = try TemporaryFolder()
-        let base = try NodeAssembly.store(at: .dataFolder, in: folder.path, of: .generate())
-        let (sodium, account, monitor) = (try Sodium.load(), try SessionAccount.sessionID(), FakeMonitor())
-        let requests = (0..<10).map { _ in SessionRequest.subscribe(account.subscription(SessionDevice(), at: .now)) }
-        let rules = SubscriptionRules(availableServices: Set(PushService.allCases), maximumDevicesPerAccount: 10)
-        let applied = try await base.commit(Subscriptions(base.sealer, sodium: sodium).apply(requests, rules, at: .now) { _ in nil })
+        let applied = try await subscribe(try SessionAccount.sessionID(), count: 10)
         let all = applied.monitoring.compactMap { if case .set(let one) = $0 { one } else { nil } }
         // One on a damaged page, and one with a value of another kind.
         let lost = try #require(all.dropFirst(3).first)
         let altered = Mutation(SessionStorage.subscription, .updateAny([SessionStorage.name], where: [.equal(.id)]))
-        try await base.commit(.change([altered(.integer(5), .integer(all[6].id.rawValue))]))
+        try await store.commit(.change([altered(.integer(5), .integer(all[6].id.rawValue))]))
         let readable = Set(all.map(\.id)).subtracting([lost.id, all[6].id])
 
-        let store = DamagedStore(base, rows: [lost.id.rawValue])
-        let node = BareNode(store, of: .session, metrics: SessionPush.description.metrics, hasTopics: false)
-        let service = try SessionPush(
-            SessionPush.Configuration(
-                httpAddress: SocketAddress(host: "127.0.0.1", port: 0),
-                onionKey: try #require(OnionKey(SecretBytes.random(count: 32), sodium: sodium)), sodium: sodium, makeMonitor: monitor.make)
-        ).makeService(node.services)
+        let damaged = DamagedStore(store, rows: [lost.id.rawValue])
+        let service = try service(node(damaged), monitor)
         try await service.reload()
         #expect(Set(monitor.monitored.keys) == readable)
         // Storage servers are asked for the others, and it is not taken for one that has ended.
@@ -114,47 +120,29 @@ import WakuCrypto
         monitor.remove(lost.id)
         await (service as? SessionService)?.loadUnreadable()
         #expect(monitor.monitored[lost.id] == nil)
-        store.mend()
+        damaged.mend()
         await (service as? SessionService)?.loadUnreadable()
         #expect(monitor.monitored[lost.id] == lost)
-        withExtendedLifetime((folder, service)) {}
+        withExtendedLifetime(service) {}
     }
 
     @Test func theMonitorIsReleasedWithItsService() throws {
-        let folder = try TemporaryFolder()
-        let store = try NodeAssembly.store(at: .dataFolder, in: folder.path, of: .generate())
-        let node = BareNode(store, of: .session, metrics: SessionPush.description.metrics, hasTopics: false)
-        let sodium = try Sodium.load()
         weak var released: FakeMonitor?
         do {
             let monitor = FakeMonitor()
             released = monitor
-            _ = try SessionPush(
-                SessionPush.Configuration(
-                    httpAddress: SocketAddress(host: "127.0.0.1", port: 0),
-                    onionKey: try #require(OnionKey(SecretBytes.random(count: 32), sodium: sodium)), sodium: sodium,
-                    makeMonitor: monitor.make)
-            ).makeService(node.services)
+            _ = try service(node(store), monitor)
         }
         #expect(released == nil)
-        withExtendedLifetime(folder) {}
     }
 
     @Test func gaugesShowWhatTheMonitorReaches() async throws {
-        let folder = try TemporaryFolder()
-        let store = try NodeAssembly.store(at: .dataFolder, in: folder.path, of: .generate())
-        let node = BareNode(store, of: .session, metrics: SessionPush.description.metrics, hasTopics: false)
-        let (sodium, monitor) = (try Sodium.load(), FakeMonitor())
+        let node = node(store)
         var figures = SubscriptionMonitor.Figures()
         (figures.knownServers, figures.connectedServers) = (5, 4)
         (figures.knownSwarms, figures.reachableSwarms, figures.monitoredSubscriptions) = (3, 2, 1)
         monitor.figures = figures
-        let service = try SessionPush(
-            SessionPush.Configuration(
-                httpAddress: SocketAddress(host: "127.0.0.1", port: 0),
-                onionKey: try #require(OnionKey(SecretBytes.random(count: 32), sodium: sodium)), sodium: sodium, makeMonitor: monitor.make)
-        ).makeService(node.services)
-        await service.updateGauges(node.services.counters)
+        try await service(node, monitor).updateGauges(node.services.counters)
         let exposition = node.services.counters.registry.exposition(as: .text)
         for sample in [
             "storage_servers{state=\"known\"} 5", "storage_servers{state=\"connected\"} 4", "swarms{state=\"known\"} 3",
@@ -162,6 +150,5 @@ import WakuCrypto
         ] {
             #expect(exposition.contains("waku_push_session_\(sample).0\n"), "\(sample)")
         }
-        withExtendedLifetime(folder) {}
     }
 }

@@ -16,8 +16,7 @@ struct SessionSettingsTests {
         if let number {
             let sodium = try Sodium.load()
             let key = try #require(OnionKey(SecretBytes(repeatElement(number, count: 32)), sodium: sodium))
-            var session = SessionPush.Configuration(
-                httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: key, sodium: sodium, makeMonitor: FakeMonitor().make)
+            var session = SessionPush.Configuration(FakeMonitor(), onionKey: key, sodium: sodium)
             session.apnsTopic = apnsTopic
             configuration.session = session
         }

@@ -15,13 +15,9 @@ import WakuCrypto
 
 @Suite("Session: Web Push devices", .timeLimit(.minutes(10)))
 struct SessionWebPushTests {
-    enum Engine: CaseIterable {
-        case sqlite, postgreSQL
-    }
-
     private let key = VAPIDKey(.generate())
 
-    private func fixture(_ engine: Engine) async throws -> SessionNodeFixture {
+    private func fixture(_ engine: SecondReportTests.Engine) async throws -> SessionNodeFixture {
         let fixture = try SessionNodeFixture()
         guard engine == .postgreSQL else { return fixture }
         let address = try PostgreSQLAddress(try await PostgreSQLServer.shared().makeDatabase())
@@ -44,8 +40,8 @@ struct SessionWebPushTests {
 
     @Test(
         "Messages are posted encrypted; a renewed subscription gets them with its new keys; one that is gone ends",
-        arguments: Engine.allCases)
-    func notified(_ engine: Engine) async throws {
+        arguments: SecondReportTests.Engine.allCases)
+    func notified(_ engine: SecondReportTests.Engine) async throws {
         let service = try await PushServiceStandIn()
         let fixture = try await fixture(engine)
         let account = try SessionAccount.sessionID()
@@ -83,8 +79,10 @@ struct SessionWebPushTests {
         }
     }
 
-    @Test("web-push-devices-by-origin refuses further devices; renewals pass, and devices that end make room", arguments: Engine.allCases)
-    func devicesByOrigin(_ engine: Engine) async throws {
+    @Test(
+        "web-push-devices-by-origin refuses further devices; renewals pass, and devices that end make room",
+        arguments: SecondReportTests.Engine.allCases)
+    func devicesByOrigin(_ engine: SecondReportTests.Engine) async throws {
         let service = try await PushServiceStandIn()
         let fixture = try await fixture(engine)
         let (account, other) = (try SessionAccount.sessionID(), try SessionAccount.sessionID())

@@ -71,18 +71,23 @@ import WakuCrypto
 
     // MARK: The storage server
 
-    @Test func storageServerMonitorsAndReports() async throws {
-        let server = try await StorageServerStandIn(library: try .load(), sodium: sodium, swarms: [5])
+    /// A client's connection with the number 1 to a server.
+    private func connect(to server: StorageServerStandIn) async throws -> (OxenMQClient, Events) {
         let events = Events()
-        let connections = OxenMQClient(sodium: try .load()) { _, event in
+        let connections = OxenMQClient(sodium: sodium) { _, event in
             events.append(event)
             return .proceed
         }
-        let connection = ConnectionNumber(rawValue: 1)
         let description = try #require(server.descriptions.first)
-        connections.connect(connection, to: OxenAddress(endpoint: description.endpoint, serverKey: description.publicKey))
+        connections.connect(.init(rawValue: 1), to: OxenAddress(endpoint: description.endpoint, serverKey: description.publicKey))
         try await eventually { events.all == [.hello] }
+        return (connections, events)
+    }
 
+    @Test func storageServerMonitorsAndReports() async throws {
+        let server = try await StorageServerStandIn(library: try .load(), sodium: sodium, swarms: [5])
+        let (connections, events) = try await connect(to: server)
+        let connection = ConnectionNumber(rawValue: 1)
         let (person, group) = (try client(), try client(.group))
         let device = SessionClient.Device(token: "token")
         let entries = [person, group].map { $0.monitorEntry(of: device, at: 1_700_000_000) }
@@ -141,14 +146,7 @@ import WakuCrypto
 
     @Test func forgottenConnectionsAreNotCounted() async throws {
         let server = try await StorageServerStandIn(library: try .load(), sodium: nil, swarms: [5])
-        let events = Events()
-        let connections = OxenMQClient(sodium: try .load()) { _, event in
-            events.append(event)
-            return .proceed
-        }
-        let description = try #require(server.descriptions.first)
-        connections.connect(.init(rawValue: 1), to: OxenAddress(endpoint: description.endpoint, serverKey: description.publicKey))
-        try await eventually { events.all == [.hello] }
+        let (connections, events) = try await connect(to: server)
         let group = try client(.group)
         let entry = group.monitorEntry(of: SessionClient.Device(token: "token"), at: 1_700_000_000)
         connections.request(.init(rawValue: 1), MonitorEntry.command, tag: [1], body: entry.bytes)

@@ -234,15 +234,6 @@ import WakuCrypto
 
     // MARK: Helpers
 
-    private func refusal(_ body: () throws -> Void) -> RequestError? {
-        do {
-            try body()
-            return nil
-        } catch {
-            return error as? RequestError
-        }
-    }
-
     private func subscribe(
         signedAt: Int64, stored: Int64? = nil, left: UnsubscribedName? = nil, used: AheadTimes = AheadTimes(), deviceCount: Int = 0
     ) throws -> SubscriptionRules.Change {

@@ -621,13 +621,8 @@ struct Network {
         monitor = MonitorStateMachine(configuration: configuration, seed: seed)
     }
 
-    mutating func connects() -> [(number: ConnectionNumber, server: StorageServer)] {
-        monitor.takeActions().compactMap { if case .connect(let number, let server) = $0 { (number, server) } else { nil } }
-    }
-
-    mutating func asks() -> [(connection: ConnectionNumber, tag: RequestTag, ids: [SubscriptionID])] {
-        monitor.takeActions().compactMap { if case .ask(let connection, let tag, let ids) = $0 { (connection, tag, ids) } else { nil } }
-    }
+    mutating func connects() -> [(number: ConnectionNumber, server: StorageServer)] { monitor.takeActions().connects }
+    mutating func asks() -> [(connection: ConnectionNumber, tag: RequestTag, ids: [SubscriptionID])] { monitor.takeActions().asks }
 
     /// Sends the requests, which are not answered.
     mutating func send(at now: Instant) {
@@ -671,6 +666,18 @@ struct Network {
     mutating func answerAll(at now: Instant) {
         for ask in asks() { monitor.replied(ask.tag, ask.ids.map { _ in .success }, at: now) }
     }
+}
+
+extension [MonitorStateMachine.Action] {
+    var connects: [(number: ConnectionNumber, server: StorageServer)] {
+        compactMap { if case .connect(let number, let server) = $0 { (number, server) } else { nil } }
+    }
+
+    var asks: [(connection: ConnectionNumber, tag: RequestTag, ids: [SubscriptionID])] {
+        compactMap { if case .ask(let connection, let tag, let ids) = $0 { (connection, tag, ids) } else { nil } }
+    }
+
+    var asked: [ConnectionNumber] { asks.map(\.connection) }
 }
 
 func server(_ number: UInt16, swarm: UInt64) -> StorageServer {

@@ -29,14 +29,6 @@ import Testing
         return actions
     }
 
-    private func asked(_ actions: [MonitorStateMachine.Action]) -> [ConnectionNumber] {
-        actions.compactMap { if case .ask(let number, _, _) = $0 { number } else { nil } }
-    }
-
-    private func connects(_ actions: [MonitorStateMachine.Action]) -> [(number: ConnectionNumber, server: StorageServer)] {
-        actions.compactMap { if case .connect(let number, let server) = $0 { (number, server) } else { nil } }
-    }
-
     /// Two servers of one swarm and one of a distant swarm; accounts of the first swarm, requested and accepted.
     private func network(_ accounts: Int = 1) -> (Network, [ConnectionNumber]) {
         var network = Network()
@@ -54,16 +46,16 @@ import Testing
         #expect(connections.map { network.monitor.accepts(account(0), from: $0) } == [false, true, false])
         let actions = advance(&network, to: .seconds(2))
         #expect(actions.contains(.requestMap))
-        #expect(asked(actions) == [connections[2]] && connects(actions).isEmpty)
+        #expect(actions.asked == [connections[2]] && actions.connects.isEmpty)
         #expect(connections.map { network.monitor.accepts(account(0), from: $0) } == [false, true, true])
         // The other server sends the same notice.
         expectEnded(&network, account(0), hint: hint(Self.far), by: connections[1], at: .seconds(2))
-        #expect(asked(advance(&network, to: .seconds(3))).isEmpty)
+        #expect(advance(&network, to: .seconds(3)).asked.isEmpty)
         expectEnded(&network, account(0), hint: hint(Self.far), by: connections[1], at: .seconds(3), is: false)
         #expect(network.monitor.figures.monitoredSubscriptions == 1)
         // A renewed subscription is requested there too; reports for a removed one are not accepted.
         network.monitor.set(id(0), account: account(0), entryByteCount: 220, at: .seconds(4))
-        #expect(Set(asked(network.monitor.takeActions())) == Set(connections))
+        #expect(Set(network.monitor.takeActions().asked) == Set(connections))
         network.monitor.remove(id(0))
         #expect(!network.monitor.accepts(account(0), from: connections[2]))
     }
@@ -72,7 +64,7 @@ import Testing
         var (network, connections) = network()
         let other = server(9, swarm: 50)
         expectEnded(&network, account(0), hint: hint(50, [8, 9]), by: connections[0], at: .seconds(1))
-        let made = connects(advance(&network, to: .seconds(2)))
+        let made = advance(&network, to: .seconds(2)).connects
         #expect(made.map(\.server) == [server(8, swarm: 50), other])
         for (number, _) in made { network.monitor.connected(number, at: .seconds(2)) }
         let first = network.asks()
@@ -87,7 +79,7 @@ import Testing
         #expect(made.allSatisfy { network.monitor.accepts(account(0), from: $0.number) })
         _ = network.monitor.takeActions()
         network.monitor.update(old + [other], at: .seconds(10))
-        let fresh = connects(network.monitor.takeActions())
+        let fresh = network.monitor.takeActions().connects
         #expect(fresh.map(\.server) == [other])
         network.monitor.connected(fresh[0].number, at: .seconds(11))
         let last = network.asks()
@@ -105,21 +97,21 @@ import Testing
         let connections = network.connect([server(1, swarm: 100), server(3, swarm: Self.far)])
         network.monitor.set(id(0), account: account(0), entryByteCount: 220, at: .zero)
         network.monitor.replied(network.asks()[0].tag, [.refused(.wrongSwarm, hint(Self.far))], at: .seconds(1))
-        #expect(asked(advance(&network, to: .seconds(2))) == [connections[1]])
+        #expect(advance(&network, to: .seconds(2)).asked == [connections[1]])
         #expect(network.monitor.accepts(account(0), from: connections[1]))
     }
 
     @Test func anAccountIsSentOnAtMostOnceASecond() {
         var (network, connections) = network()
         expectEnded(&network, account(0), hint: hint(Self.far), by: connections[0], at: .seconds(1))
-        #expect(asked(advance(&network, to: .milliseconds(1100))) == [connections[2]])
+        #expect(advance(&network, to: .milliseconds(1100)).asked == [connections[2]])
         expectEnded(&network, account(0), hint: hint(50, [9]), by: connections[1], at: .milliseconds(1200))
-        #expect(connects(advance(&network, to: .milliseconds(1900))).map(\.server.swarm) == [50])
+        #expect(advance(&network, to: .milliseconds(1900)).connects.map(\.server.swarm) == [50])
         // Only the last redirection within the interval takes effect.
         let until = advance(&network, to: .milliseconds(1999))
-        #expect(asked(until).isEmpty)
+        #expect(until.asked.isEmpty)
         let first = advance(&network, to: .seconds(3))
-        #expect(asked(first).isEmpty)
+        #expect(first.asked.isEmpty)
         #expect(network.monitor.subscriptions.places.values.first?.count == 2)
     }
 
@@ -130,7 +122,7 @@ import Testing
             let servers = (0..<16).map { UInt16(1000 + index * 16 + $0) }
             _ = network.monitor.ended(
                 account(UInt64(index)), hint: hint(UInt64(1000 + index), servers), by: connections[0], at: .seconds(index))
-            made += connects(advance(&network, to: .seconds(index))).map(\.server).filter { $0.swarm >= 1000 }
+            made += advance(&network, to: .seconds(index)).connects.map(\.server).filter { $0.swarm >= 1000 }
         }
         #expect(Set(made.map(\.swarm)).count == 4)
         #expect(Set(made).count == 64)
@@ -151,7 +143,7 @@ import Testing
         var (network, connections) = network(400)
         var open: [(number: ConnectionNumber, server: StorageServer)] = []
         expectEnded(&network, account(0), hint: hint(1000, [1000, 1001]), by: connections[0], at: .seconds(1))
-        open += connects(advance(&network, to: .seconds(2)))
+        open += advance(&network, to: .seconds(2)).connects
         #expect(open.count == 2)
         for (number, _) in open { network.monitor.connected(number, at: .seconds(2)) }
         network.answerAll(at: .seconds(2))
@@ -159,13 +151,13 @@ import Testing
         for (index, swarm) in [UInt64(2000), 1000].enumerated() {
             let number = open[index].number
             expectEnded(&network, account(0), hint: hint(swarm, [2000, 2001]), by: number, at: .seconds(3))
-            #expect(connects(advance(&network, to: .seconds(4))).isEmpty)
+            #expect(advance(&network, to: .seconds(4)).connects.isEmpty)
         }
         expectEnded(&network, account(1), hint: hint(1000), by: connections[0], at: .seconds(5))
         _ = advance(&network, to: .seconds(6))
         network.answerAll(at: .seconds(6))
         expectEnded(&network, account(1), hint: hint(Self.far), by: open[0].number, at: .seconds(7))
-        #expect(asked(advance(&network, to: .seconds(9))) == [connections[2]])
+        #expect(advance(&network, to: .seconds(9)).asked == [connections[2]])
     }
 
     @Test func hintsDoNotNameLocalServersUnlessTheMapDoes() {
@@ -182,7 +174,7 @@ import Testing
                 StorageServer(publicKey: [UInt8](repeating: UInt8(2 + index), count: 32), ip: ip, port: 22, swarm: 1000)
             }
             expectEnded(&network, account(0), hint: SwarmHint(swarm: 1000, servers: named), by: connections[0], at: .seconds(1))
-            let made = connects(advance(&network, to: .seconds(2))).map(\.server.ip)
+            let made = advance(&network, to: .seconds(2)).connects.map(\.server.ip)
             #expect(made == (own == "9.9.9.9" ? ["8.8.8.8"] : addresses + ["8.8.8.8"]))
         }
     }
@@ -190,7 +182,7 @@ import Testing
     @Test func namedServersEndUnlessTheyAreNamedAgain() {
         var (network, connections) = network()
         expectEnded(&network, account(0), hint: hint(50, [9]), by: connections[0], at: .seconds(1))
-        let made = connects(advance(&network, to: .seconds(2)))
+        let made = advance(&network, to: .seconds(2)).connects
         network.monitor.connected(made[0].number, at: .seconds(2))
         network.answerAll(at: .seconds(2))
         network.monitor.remove(id(0))

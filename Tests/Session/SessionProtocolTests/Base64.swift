@@ -1,5 +1,0 @@
-import Foundation
-
-enum Base64 {
-    static func encode(_ bytes: [UInt8]) -> String { Data(bytes).base64EncodedString() }
-}
