@@ -89,14 +89,13 @@ extension ProtocolLines {
                 }
             }
             if let left = line.unsubscribedName {
-                let export = UnsubscribedNameExport(name: Array(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)
+                let export = (name: Array(left.name), signedAt: left.signedAt, expiresAt: left.expiresAt)
                 return RegistrationsFile.Entry(byteCount: 0, lookUpKey: left.key) { _ in
                     SessionServer.Subscriptions.merge(export, at: .now())
                 }
             }
             return line.aheadTime.map { ahead in
-                let export = AheadTimeExport(
-                    name: Array(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt)
+                let export = (name: Array(ahead.name), kind: ahead.kind, signedAt: ahead.signedAt, arrivedAt: ahead.arrivedAt)
                 return RegistrationsFile.Entry(byteCount: 0, lookUpKey: ahead.key) { _ in SessionServer.Subscriptions.merge(export) }
             }
         })

@@ -1,21 +1,8 @@
 import SessionProtocol
 package import Storage
 
-/// A `sig_ts` that was ahead, exported for another database of the same node.
-package struct AheadTimeExport: Hashable, Sendable {
-    /// The name of the subscription.
-    package let name: [UInt8]
-    /// `AheadTime.Kind`
-    package let kind: Int64
-    /// Unix seconds.
-    package let signedAt: Int64
-    /// Unix seconds.
-    package let arrivedAt: Int64
-
-    package init(name: [UInt8], kind: Int64, signedAt: Int64, arrivedAt: Int64) {
-        (self.name, self.kind, self.signedAt, self.arrivedAt) = (name, kind, signedAt, arrivedAt)
-    }
-}
+/// A `sig_ts` that was ahead, exported for another database of the same node: with the name of its subscription, `AheadTime.Kind`, and Unix seconds.
+package typealias AheadTimeExport = (name: [UInt8], kind: Int64, signedAt: Int64, arrivedAt: Int64)
 
 /// Stores `sig_ts` values that were ahead of the clock on arrival.
 extension Subscriptions {
@@ -50,8 +37,7 @@ extension Subscriptions {
     package static func forEachAheadTime(in store: any Store, _ visit: (AheadTimeExport) throws -> Bool) throws(StoreError) {
         try store.scan(findAll()) { row in
             try visit(
-                AheadTimeExport(
-                    name: try row.bytes(0), kind: try row.integer(1), signedAt: try row.integer(2), arrivedAt: try row.integer(3)))
+                (name: try row.bytes(0), kind: try row.integer(1), signedAt: try row.integer(2), arrivedAt: try row.integer(3)))
         }
     }
 

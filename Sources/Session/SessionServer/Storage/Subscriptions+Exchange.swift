@@ -2,20 +2,8 @@ package import Core
 import SessionProtocol
 package import Storage
 
-/// The name of an ended subscription, exported for another database of the same node.
-package struct UnsubscribedNameExport: Hashable, Sendable {
-    package let name: [UInt8]
-    /// Subscriptions with a lower `sig_ts` are refused. Unix seconds.
-    package let signedAt: Int64
-    /// Unix seconds.
-    package let expiresAt: Int64
-
-    package init(name: [UInt8], signedAt: Int64, expiresAt: Int64) {
-        self.name = name
-        self.signedAt = signedAt
-        self.expiresAt = expiresAt
-    }
-}
+/// The name of an ended subscription, exported for another database of the same node. Subscriptions with a lower `sig_ts` are refused. Unix seconds.
+package typealias UnsubscribedNameExport = (name: [UInt8], signedAt: Int64, expiresAt: Int64)
 
 /// Export and import.
 extension Subscriptions {
@@ -57,8 +45,7 @@ extension Subscriptions {
     /// Reads the names of ended subscriptions until `visit` returns false. Blocks, as the store's `scan` does.
     package static func forEachLeftName(in store: any Store, _ visit: (UnsubscribedNameExport) throws -> Bool) throws(StoreError) {
         try store.scan(findNames()) { row in
-            try visit(
-                UnsubscribedNameExport(name: try row.bytes(0), signedAt: try row.integer(1), expiresAt: try row.integer(2)))
+            try visit((name: try row.bytes(0), signedAt: try row.integer(1), expiresAt: try row.integer(2)))
         }
     }
 
