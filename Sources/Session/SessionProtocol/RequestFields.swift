@@ -16,9 +16,11 @@ struct RequestFields {
         return value
     }
 
-    func bytes(_ name: StaticString, count: Int) throws(RequestError) -> [UInt8] {
+    /// The value that `make` reads from the bytes of a required field.
+    func value<Value>(_ name: StaticString, count: Int, _ make: ([UInt8]) -> Value?) throws(RequestError) -> Value {
         guard let bytes = try optionalBytes(name, count: count) else { throw .badInput(name, "missing") }
-        return bytes
+        guard let value = make(bytes) else { throw .badInput(name, "expected \(count) bytes") }
+        return value
     }
 
     /// nil if the field is missing or null.
@@ -30,19 +32,10 @@ struct RequestFields {
         return bytes
     }
 
-    private func account() throws(RequestError) -> AccountID {
-        guard let account = AccountID(try bytes("pubkey", count: AccountID.byteCount)) else {
-            throw .badInput("pubkey", "expected \(AccountID.byteCount) bytes")
-        }
-        return account
-    }
-
     /// `session_ed25519`: required for session ids, ignored for other accounts.
     private func sessionKey(of account: AccountID) throws(RequestError) -> Ed25519PublicKey? {
         guard account.isSessionID else { return nil }
-        let bytes = try bytes("session_ed25519", count: Ed25519PublicKey.byteCount)
-        guard let key = try? Ed25519PublicKey(parsing: bytes) else { throw .badInput("session_ed25519", "expected a key") }
-        return key
+        return try value("session_ed25519", count: Ed25519PublicKey.byteCount) { try? Ed25519PublicKey(parsing: $0) }
     }
 
     private func delegation() throws(RequestError) -> Delegation {
@@ -63,10 +56,10 @@ struct RequestFields {
 
     /// The account, and its signature of the request.
     func authority() throws(RequestError) -> SignedAuthority {
-        let account = try account()
+        let account = try value("pubkey", count: AccountID.byteCount) { AccountID($0) }
         return SignedAuthority(
             account: account, sessionKey: try sessionKey(of: account), delegation: try delegation(), signedAt: try signedAt(),
-            signature: Confidential(try bytes("signature", count: Ed25519PublicKey.signatureByteCount)))
+            signature: try value("signature", count: Ed25519PublicKey.signatureByteCount) { Confidential($0) })
     }
 
     /// `sig_ts`, Unix seconds.

@@ -86,10 +86,7 @@ package struct SubscriptionForm: SignedForm {
         authority = try fields.authority()
         namespaces = try fields.namespaces()
         wantsData = try fields.wantsData()
-        guard let key = SymmetricKey(bytes: try fields.bytes("enc_key", count: SymmetricKey.byteCount)) else {
-            throw .badInput("enc_key", "expected 32 bytes")
-        }
-        encryptionKey = key
+        encryptionKey = try fields.value("enc_key", count: SymmetricKey.byteCount) { SymmetricKey(bytes: $0) }
         device = try fields.device()
     }
 

@@ -53,8 +53,6 @@ package enum SessionTimes {
     package static let clockStepTolerance: Int64 = 600
     /// Tolerance for clock differences: a request may replace one that is ordered by arrival if signed at most this long before that arrival.
     package static let arrivalTolerance: Int64 = 300
-    /// A second report of a message within this time makes no second notification.
-    package static let duplicateWindow = day
 }
 
 /// Decides on subscriptions and unsubscriptions. Checks run in this order; the first failure is the answer.

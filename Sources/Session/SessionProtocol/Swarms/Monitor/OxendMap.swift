@@ -12,7 +12,6 @@ final class OxendMap: Sendable {
         var serversTag: RequestTag?
         /// Whether an unavailable oxend was logged, so that it is logged once.
         var isFailureLogged = false
-        var useServers: @Sendable (StorageServerList) -> Void = { _ in }
     }
 
     private let address: OxenAddress
@@ -33,15 +32,12 @@ final class OxendMap: Sendable {
 
     var isConnected: Bool { state.withLock { $0.source.isConnected } }
 
-    /// - Parameter use: Called with every received list, on any thread.
-    func useServers(_ use: @escaping @Sendable (StorageServerList) -> Void) {
-        state.withLock { $0.useServers = use }
-    }
-
     /// Runs until the task is cancelled. May be called once.
-    func run() async {
+    ///
+    /// - Parameter use: Called with every received list, on any thread.
+    func run(_ use: @escaping @Sendable (StorageServerList) -> Void) async {
         let client = connect(.oxend) { [weak self] connection, event in
-            self?.handle(connection, event)
+            self?.handle(connection, event, use)
             return .proceed
         }
         state.withLock { $0.client = client }
@@ -84,7 +80,7 @@ final class OxendMap: Sendable {
     }
 
     /// Runs on the client's thread, which also parses the list of service nodes.
-    private func handle(_ number: ConnectionNumber, _ event: OxenMQClient.Event) {
+    private func handle(_ number: ConnectionNumber, _ event: OxenMQClient.Event, _ use: (StorageServerList) -> Void) {
         switch event {
         case .hello:
             change { state, now in
@@ -99,7 +95,7 @@ final class OxendMap: Sendable {
             }
         case .reply(let tag, let parts):
             guard let tag = RequestTag(tag) else { return }
-            if state.withLock({ $0.serversTag == tag }) { received(parts) }
+            if state.withLock({ $0.serversTag == tag }) { received(parts, use) }
             change { $0.source.replied(tag, at: $1) }
         case .refused(let refusal, let tag, _):
             logger.warning("oxend refused a request", metadata: ["reason": "\(refusal.rawValue)"])
@@ -110,7 +106,7 @@ final class OxendMap: Sendable {
     }
 
     /// `["200", json]`
-    private func received(_ parts: [[UInt8]]) {
+    private func received(_ parts: [[UInt8]], _ use: (StorageServerList) -> Void) {
         guard parts.count == 2, parts[0].elementsEqual("200".utf8) else {
             return noteUnusable("the status is not 200")
         }
@@ -118,7 +114,7 @@ final class OxendMap: Sendable {
             let list = try StorageServerList(parsingOxend: parts[1])
             // The list of an oxend that is still synchronizing is empty; that of a working one never is.
             guard !list.servers.isEmpty else { return noteUnusable("no entry has an address, a port and a swarm") }
-            state.withLock { $0.useServers }(list)
+            use(list)
         } catch {
             noteUnusable(error.description)
         }

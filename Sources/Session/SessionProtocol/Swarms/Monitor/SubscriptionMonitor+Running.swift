@@ -16,11 +16,10 @@ extension SubscriptionMonitor {
         self.client.withLock { $0 = client }
         // A separate task, so that accepted messages reach the receiver even after cancellation.
         let delivery = Task { await handOver() }
-        oxend?.useServers { [weak self] in self?.update($0) }
         if let first { update(first) }
         await withDiscardingTaskGroup { group in
             group.addTask { await self.readEntries() }
-            if let oxend { group.addTask { await oxend.run() } }
+            if let oxend { group.addTask { await oxend.run { [weak self] in self?.update($0) } } }
         }
         await client.shutDown()
         self.client.withLock { $0 = nil }

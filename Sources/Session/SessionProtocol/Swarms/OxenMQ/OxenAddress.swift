@@ -25,33 +25,31 @@ package struct OxenAddress: Hashable, Sendable {
             guard text.dropFirst(6).hasPrefix("/"), text.count > 7 else { return nil }
             self.init(endpoint: text, serverKey: nil)
         } else if text.hasPrefix("tcp://") {
-            guard Self.isHostAndPort(text.dropFirst(6)) else { return nil }
+            guard Self.hostAndPort(text.dropFirst(6)) != nil else { return nil }
             self.init(endpoint: text, serverKey: nil)
         } else if text.hasPrefix("curve://") {
             let parts = text.dropFirst(8).split(separator: "/", omittingEmptySubsequences: false)
-            guard parts.count == 2, Self.isHostAndPort(parts[0]), let key = bytes(hex: parts[1]), key.count == 32 else { return nil }
+            guard parts.count == 2, Self.hostAndPort(parts[0]) != nil, let key = bytes(hex: parts[1]), key.count == 32 else { return nil }
             self.init(endpoint: "tcp://\(parts[0])", serverKey: key)
         } else {
             return nil
         }
     }
 
-    private static func isHostAndPort(_ text: Substring) -> Bool {
-        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else { return false }
+    /// nil unless the text is a host and a port. An IPv6 address is in brackets.
+    private static func hostAndPort(_ text: Substring) -> (host: Substring, port: UInt16)? {
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[text.index(after: colon)...]), port > 0 else { return nil }
         let host = text[..<colon]
-        if host.hasPrefix("[") { return host.hasSuffix("]") && host.count > 3 }
-        return !host.isEmpty && host.utf8.allSatisfy { $0.isLetterOrDigit || ".-".utf8.contains($0) }
+        if host.hasPrefix("[") { return host.hasSuffix("]") && host.count > 3 ? (host.dropFirst().dropLast(), port) : nil }
+        return !host.isEmpty && host.utf8.allSatisfy { $0.isLetterOrDigit || ".-".utf8.contains($0) } ? (host, port) : nil
     }
 
     // MARK: Connecting
 
     /// Host and port of a TCP address; an IPv6 address has no brackets.
     private var hostAndPort: (host: String, port: Int)? {
-        let text = endpoint.dropFirst(6)
-        guard endpoint.hasPrefix("tcp://"), Self.isHostAndPort(text), let colon = text.lastIndex(of: ":"),
-            let port = Int(text[text.index(after: colon)...])
-        else { return nil }
-        return (String(text[..<colon].filter { !"[]".contains($0) }), port)
+        guard endpoint.hasPrefix("tcp://"), let (host, port) = Self.hostAndPort(endpoint.dropFirst(6)) else { return nil }
+        return (String(host), Int(port))
     }
 
     /// Whether the host is a name.

@@ -84,7 +84,7 @@ final class OxenMQLink: ChannelInboundHandler {
     private func received(_ parts: [[UInt8]]) throws(OxenMQClient.Reason) -> OxenMQClient.Flow {
         let event = session.receive(parts)
         if case .closed(let reason) = event { throw reason }
-        return owner.emit(number, event)
+        return owner.handler(number, event)
     }
 
     func resume() {

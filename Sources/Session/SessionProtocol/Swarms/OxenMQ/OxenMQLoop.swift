@@ -13,7 +13,7 @@ final class OxenMQLoop {
     let configuration: OxenMQClient.Configuration
     private let eventLoop: any EventLoop
     private let sodium: Sodium
-    private let handler: @Sendable (ConnectionNumber, OxenMQClient.Event) -> OxenMQClient.Flow
+    let handler: @Sendable (ConnectionNumber, OxenMQClient.Event) -> OxenMQClient.Flow
     /// CURVE key of this client only.
     private let key: CurveKey
     private var links: [ConnectionNumber: OxenMQLink] = [:]
@@ -35,7 +35,7 @@ final class OxenMQLoop {
     func add(_ number: ConnectionNumber, serverKey: [UInt8]?) {
         guard links[number] == nil else { return }
         guard links.count < configuration.maximumConnections else {
-            _ = emit(number, .closed(.failed("too many connections")))
+            _ = handler(number, .closed(.failed("too many connections")))
             return
         }
         do throws(CryptoError) {
@@ -45,7 +45,7 @@ final class OxenMQLoop {
             links[number] = OxenMQLink(number, connection, owner: self)
             scheduleCheck()
         } catch {
-            _ = emit(number, .closed(.handshakeFailed))
+            _ = handler(number, .closed(.handshakeFailed))
         }
     }
 
@@ -56,14 +56,14 @@ final class OxenMQLoop {
             if case .failure(let reason) = address { close(number, reason) }
             return
         }
-        let handler = NIOLoopBound(link, eventLoop: eventLoop)
+        let bound = NIOLoopBound(link, eventLoop: eventLoop)
         ClientBootstrap(group: eventLoop)
             .connectTimeout(TimeAmount(configuration.handshakeTimeout))
             .channelOption(.socketOption(.so_rcvbuf), value: SocketOptionValue(Self.receiveBufferByteCount))
             .channelOption(.maxMessagesPerRead, value: 1)
             .channelOption(.recvAllocator, value: Self.readBuffer)
             .channelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(handler.value) }
+                channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(bound.value) }
             }
             .connect(to: address)
             .assumeIsolated()
@@ -88,7 +88,7 @@ final class OxenMQLoop {
     func close(_ number: ConnectionNumber, _ reason: OxenMQClient.Reason) {
         guard let link = remove(number) else { return }
         link.close(sayingBye: false)
-        _ = emit(number, .closed(reason))
+        _ = handler(number, .closed(reason))
     }
 
     /// Closes a connection, without an event.
@@ -105,10 +105,6 @@ final class OxenMQLoop {
         guard let link = links.removeValue(forKey: number) else { return nil }
         commonByteCount -= commonBytes(link.countedByteCount)
         return link
-    }
-
-    func emit(_ number: ConnectionNumber, _ event: OxenMQClient.Event) -> OxenMQClient.Flow {
-        handler(number, event)
     }
 
     // MARK: Limits and times

@@ -92,14 +92,7 @@ struct SubscriptionTable: Sendable {
 
     mutating func link(_ id: SubscriptionID, byteCount: Int32, to owner: Int) -> Int {
         let made = Slot(id: id, sequence: 0, account: Int32(owner), next: accounts[owner].first, byteCount: byteCount)
-        let slot: Int
-        if let free = freeSlots.popLast() {
-            slot = Int(free)
-            slots[slot] = made
-        } else {
-            slot = slots.count
-            slots.append(made)
-        }
+        let slot = Self.add(made, to: &slots, &freeSlots)
         accounts[owner].first = Int32(slot)
         return slot
     }
@@ -110,16 +103,15 @@ struct SubscriptionTable: Sendable {
         return index
     }
 
-    mutating func append(_ made: Account) -> Int {
-        let index: Int
-        if let free = freeAccounts.popLast() {
-            index = Int(free)
-            accounts[index] = made
-        } else {
-            index = accounts.count
-            accounts.append(made)
+    mutating func append(_ made: Account) -> Int { Self.add(made, to: &accounts, &freeAccounts) }
+
+    private static func add<Element>(_ made: Element, to elements: inout ContiguousArray<Element>, _ free: inout [Int32]) -> Int {
+        guard let index = free.popLast() else {
+            elements.append(made)
+            return elements.count - 1
         }
-        return index
+        elements[Int(index)] = made
+        return Int(index)
     }
 
     /// - Returns: The swarms of which it was a member.
