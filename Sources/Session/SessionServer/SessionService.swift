@@ -47,6 +47,7 @@ final class SessionService: RateLimitedService {
     /// Push services with a gorush endpoint.
     let services: Set<PushService>
     private let preparation: RequestPreparation
+    private let workers: FairWorkers
     private let boundPort = Mutex<Int?>(nil)
     let proxyWatch = Mutex(ProxyWatch())
     var httpPort: Int? { boundPort.withLock(\.self) }
@@ -59,10 +60,10 @@ final class SessionService: RateLimitedService {
         let routing = node.delivery.routing
         services = SessionChecks.services(of: routing, apnsTopic: configuration.apnsTopic)
         preparation = RequestPreparation(
-            SignatureVerifier(sodium: configuration.sodium), services: services, webPushKeys: routing.webPushKeys,
+            verifier: SignatureVerifier(sodium: configuration.sodium), services: services, webPushKeys: routing.webPushKeys,
             isWebPushChanging: { [cluster = node.cluster] in cluster.isDisputed("--web-push") },
-            isWebPushUnknown: { [cluster = node.cluster] in cluster.isUnknownElsewhere("--web-push") },
-            threadCount: configuration.serve == nil ? RequestPreparation.threadCount : 0, timeout: configuration.storeTimeout)
+            isWebPushUnknown: { [cluster = node.cluster] in cluster.isUnknownElsewhere("--web-push") })
+        workers = FairWorkers(threadCount: configuration.serve == nil ? FairWorkers.processorCount : 0, timeout: configuration.storeTimeout)
         limits.attach(to: node, as: SessionStorage.protocolNumber)
         let store = node.store
         let now = node.now
@@ -79,8 +80,8 @@ final class SessionService: RateLimitedService {
 
     func run() async throws {
         guard await load() else { return }
-        preparation.start()
-        defer { preparation.stop() }
+        workers.start()
+        defer { workers.stop() }
         try await withTaskCancellationHandler {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await self.runMonitor() }
@@ -125,7 +126,7 @@ final class SessionService: RateLimitedService {
             node, limits, services: services, monitor: monitor, timeout: configuration.storeTimeout,
             sodium: configuration.sodium, pendingByteLimit: configuration.pendingByteLimit)
         let responder = SessionResponder(
-            preparation: preparation, commits: commits, onionKey: configuration.onionKey,
+            preparation: preparation, workers: workers, commits: commits, onionKey: configuration.onionKey,
             bodies: BodyReader(byteCount: configuration.largeBodyByteCount), counters: node.counters,
             clients: ClientAddresses(proxies: configuration.proxies), limits: limits,
             noteRequest: { [self] isForwarded in proxyWatch.withLock { $0.request(isForwarded: isForwarded) } }, now: node.now)

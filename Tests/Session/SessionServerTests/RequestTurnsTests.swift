@@ -86,8 +86,8 @@ import WakuCrypto
         let body = Array(account.json(account.subscription(device)).utf8)
         func refusal(_ services: Set<PushService>, _ own: [P256PublicKey]) throws -> RequestError? {
             let preparation = RequestPreparation(
-                SignatureVerifier(sodium: try Sodium.load()), services: services, webPushKeys: own, isWebPushChanging: { isChanging },
-                timeout: .seconds(10))
+                verifier: SignatureVerifier(sodium: try Sodium.load()), services: services, webPushKeys: own,
+                isWebPushChanging: { isChanging })
             guard case .failure(let error)? = preparation.prepare(body, isSubscription: true, at: .now).entries.first else { return nil }
             return error
         }
@@ -105,8 +105,8 @@ import WakuCrypto
         let keys = try #require(WebPushKeys(publicKey: receiver.key.publicKey, secret: receiver.secret))
         let subscription = try #require(PushSubscription(endpoint: "https://push.example/a", keys: keys))
         let preparation = RequestPreparation(
-            SignatureVerifier(sodium: try Sodium.load()), services: [.webPush, .firebase],
-            webPushKeys: [P256PrivateKey.generate().publicKey], isWebPushUnknown: { isUnknown }, timeout: .seconds(10))
+            verifier: SignatureVerifier(sodium: try Sodium.load()), services: [.webPush, .firebase],
+            webPushKeys: [P256PrivateKey.generate().publicKey], isWebPushUnknown: { isUnknown })
         func refusal(of device: SessionDevice) throws -> RequestError? {
             let body = Array(account.json(account.subscription(device)).utf8)
             guard case .failure(let error)? = preparation.prepare(body, isSubscription: true, at: .now).entries.first else { return nil }
@@ -120,7 +120,7 @@ import WakuCrypto
     @Test func anArrayIsGivenUpAfterItsThirdInvalidSignature() throws {
         let account = try SessionAccount.sessionID()
         let preparation = RequestPreparation(
-            SignatureVerifier(sodium: try Sodium.load()), services: Set(PushService.allCases), timeout: .seconds(10))
+            verifier: SignatureVerifier(sodium: try Sodium.load()), services: Set(PushService.allCases))
         let good = account.json(account.unsubscription(SessionDevice()))
         let signedAt = Int64.now - 5
         let forged = account.json(account.unsubscription(SessionDevice(), at: signedAt)).replacing("\(signedAt)", with: "\(signedAt - 1)")

@@ -1,4 +1,3 @@
-import Foundation
 import Core
 import SessionProtocol
 import WakuCrypto
@@ -51,62 +50,20 @@ extension RequestError {
     static let limited = RequestError(.error, "the server accepts no more subscriptions at present", retryAfter: 60)
 }
 
-/// Parses requests, checks their times and verifies their signatures on separate threads: a signature takes 60 to 130 µs, and an array may have
-/// hundreds. Clients take turns: see ``RequestTurns``.
+/// Parses requests, checks their times and verifies their signatures.
 struct RequestPreparation: Sendable {
     /// An array is given up after this number of invalid signatures.
     static let invalidSignatureLimit = 3
-    static let threadCount = max(ProcessInfo.processInfo.activeProcessorCount, 1)
 
     let verifier: SignatureVerifier
     /// Push services with a gorush endpoint.
     let services: Set<PushService>
     /// The node's VAPID keys.
-    private let webPushKeys: [P256PublicKey]
-    private let isWebPushChanging: @Sendable () -> Bool
-    private let isWebPushUnknown: @Sendable () -> Bool
-    private let workers: FairWorkers
-
-    /// - Parameters:
-    ///   - isWebPushChanging: whether other nodes of the cluster have other VAPID keys at present: another node may accept what this one refuses.
-    ///   - isWebPushUnknown: whether a node of the cluster does not know Web Push: it could not notify the device.
-    ///   - threadCount: see ``FairWorkers/init(threadCount:timeout:)``.
-    ///   - timeout: a request that has waited for this long is not begun.
-    init(
-        _ verifier: SignatureVerifier, services: Set<PushService>, webPushKeys: [P256PublicKey] = [],
-        isWebPushChanging: @escaping @Sendable () -> Bool = { false }, isWebPushUnknown: @escaping @Sendable () -> Bool = { false },
-        threadCount: Int = Self.threadCount, timeout: Duration
-    ) {
-        self.webPushKeys = webPushKeys
-        self.isWebPushChanging = isWebPushChanging
-        self.isWebPushUnknown = isWebPushUnknown
-        self.verifier = verifier
-        self.services = services
-        workers = FairWorkers(threadCount: threadCount, timeout: timeout)
-    }
-
-    func start() { workers.start() }
-    func stop() { workers.stop() }
-
-    /// Runs `body` on one of the threads when it is the client's turn, and returns the value that it passes to its argument, immediately or later.
-    /// So the steps after the preparation need no further thread switch.
-    ///
-    /// - Parameter body: must call its argument once, on any thread.
-    /// - Returns: nil if too many requests of the client's network wait, or if the request has waited for too long: `body` was not called.
-    /// - Throws: `CancellationError` if the threads have stopped.
-    func onThread<Value: Sendable>(
-        for client: RequestSender, byteCount: Int, _ body: @escaping @Sendable (@escaping @Sendable (Value) -> Void) -> Void
-    ) async throws -> Value? {
-        try await withCheckedThrowingContinuation { continuation in
-            workers.submit(for: client, byteCount: byteCount) { turn in
-                switch turn {
-                case .begin: body { continuation.resume(returning: $0) }
-                case .refused: continuation.resume(returning: nil)
-                case .stopped: continuation.resume(throwing: CancellationError())
-                }
-            }
-        }
-    }
+    var webPushKeys: [P256PublicKey] = []
+    /// Whether other nodes of the cluster have other VAPID keys at present: another node may accept what this one refuses.
+    var isWebPushChanging: @Sendable () -> Bool = { false }
+    /// Whether a node of the cluster does not know Web Push: it could not notify the device.
+    var isWebPushUnknown: @Sendable () -> Bool = { false }
 
     /// - Parameters:
     ///   - bytes: the body, within its size limit.

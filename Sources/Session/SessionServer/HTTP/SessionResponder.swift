@@ -12,6 +12,7 @@ struct SessionResponder: HTTPResponder {
     typealias Context = SessionRequestContext
 
     let preparation: RequestPreparation
+    let workers: FairWorkers
     let commits: SubscriptionCommits
     let onionKey: OnionKey
     let bodies: BodyReader
@@ -24,11 +25,8 @@ struct SessionResponder: HTTPResponder {
     func respond(to request: Request, context: Context) async throws -> Response {
         let path = percentDecoded(request.uri.path) ?? request.uri.path
         switch SessionEndpoint.route(method: request.method.rawValue, path: path, isInsideOnion: false) {
-        case .notFound: return Self.text(.notFound, "there is nothing at this path")
-        case .methodNotAllowed:
-            var response = Self.text(.methodNotAllowed, "this path has another method")
-            response.headers[.allow] = SessionEndpoint(rawValue: path)?.method
-            return response
+        // Other methods of a path are answered before: see `MethodRouting`.
+        case .notFound, .methodNotAllowed: return Self.text(.notFound, "there is nothing at this path")
         case .found(.health): return Self.text(.ok, "ok")
         case .found(.onion): return try await onion(request, from: client(of: request, context))
         case .found(let endpoint):
@@ -72,7 +70,7 @@ struct SessionResponder: HTTPResponder {
     private func answer(
         _ body: [UInt8], at endpoint: SessionEndpoint, from client: RequestSender, _ times: MessageTimes
     ) async throws -> Answer {
-        let committed = try await preparation.onThread(for: client, byteCount: body.count) {
+        let committed = try await workers.run(for: client, byteCount: body.count) {
             [preparation, commits, counters, now] (pass: @escaping @Sendable (Committed) -> Void) in
             let prepared = preparation.prepare(body, isSubscription: endpoint == .subscribe, at: now().seconds)
             times.trace?.mark(.decoded, .registration)
@@ -138,7 +136,7 @@ struct SessionResponder: HTTPResponder {
         typealias Opened = Result<(onion: OpenedOnion, inside: Inside), OnionError>
         // Without the header, which is the last server's of the path.
         let times = times(of: body)
-        let opened = try await preparation.onThread(for: client, byteCount: body.count) {
+        let opened = try await workers.run(for: client, byteCount: body.count) {
             [self] (pass: @escaping @Sendable (Opened) -> Void) in
             do throws(OnionError) {
                 let onion = try onionKey.open(body)

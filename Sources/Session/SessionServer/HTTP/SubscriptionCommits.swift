@@ -210,24 +210,19 @@ private final class AnswerTimeout: Sendable {
 
     /// Runs until nothing is watched.
     private func run() async {
-        while let due = nextDue() {
-            try? await due.sleep()
-            while let late = takeLate() { late.give(nil) }
-        }
+        while let due = giveUp(at: .now) { try? await due.sleep() }
     }
 
-    private func nextDue() -> Instant? {
-        state.withLock { state in
+    /// - Returns: The due time of the next answer.
+    private func giveUp(at now: Instant) -> Instant? {
+        let (late, due) = state.withLock { state in
+            let late = state.watched.prefix { $0.due <= now }.map(\.answer)
+            state.watched.removeFirst(late.count)
             let due = state.next()
             state.isRunning = due != nil
-            return due
+            return (late, due)
         }
-    }
-
-    private func takeLate() -> FirstAnswer? {
-        state.withLock { state in
-            guard let due = state.next(), due <= .now else { return nil }
-            return state.watched.popFirst()?.answer
-        }
+        for answer in late { answer.give(nil) }
+        return due
     }
 }

@@ -1,6 +1,10 @@
-import NodeMetrics
+package import NodeMetrics
 package import Core
 package import SessionProtocol
+
+extension ProtocolLabel {
+    package static let session = ProtocolLabel(SessionPush.protocolName)
+}
 
 package enum SessionEndpointLabel: String, MetricLabel {
     package static let labelName = "endpoint"

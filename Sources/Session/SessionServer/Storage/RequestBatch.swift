@@ -46,32 +46,18 @@ struct RequestBatch {
     /// The states of the names in this batch.
     private(set) var names: [[UInt8]: NameState]
     /// Number of subscriptions that are not expired, by account.
-    private var deviceCounts: [AccountID: Int]
+    var deviceCounts: [AccountID: Int]
     /// The devices of accounts that may need more places than they have.
-    private var places: [AccountID: DevicePlaces]
+    var places: [AccountID: DevicePlaces]
     /// Accounts that get no further place in this batch.
-    private var closedAccounts: Set<AccountID> = []
-    private var replacedCounts: [AccountID: Int] = [:]
+    var closedAccounts: Set<AccountID> = []
+    var replacedCounts: [AccountID: Int] = [:]
     /// Number of devices by push service, for those that ``SubscriptionRules/maximumDevicesPerOrigin`` applies to. Keyed by
     /// ``Subscriptions/originMark(of:)``.
-    private var origins: [Int64: Int]
+    var origins: [Int64: Int]
     private(set) var fullOriginCount = 0
     /// Subscriptions that end because another device of their account gets their place. They leave no name: they may be subscribed again.
     private(set) var replaced: [DevicePlace] = []
-
-    init(
-        _ rules: SubscriptionRules, names: [[UInt8]: NameState], deviceCounts: [AccountID: Int], places: [AccountID: DevicePlaces] = [:],
-        origins: [Int64: Int] = [:], at now: Int64,
-        refusesNew: @escaping @Sendable (_ subscription: [UInt8]) -> RequestError? = { _ in nil }
-    ) {
-        self.places = places
-        self.origins = origins
-        self.rules = rules
-        self.refusesNew = refusesNew
-        self.names = names
-        self.deviceCounts = deviceCounts
-        self.now = now
-    }
 
     /// - Parameter origin: the mark of the device's push service; nil for other services.
     mutating func apply(_ request: SessionRequest, named name: [UInt8], at origin: Int64? = nil) -> RequestAnswer {

@@ -56,7 +56,7 @@ extension Subscriptions {
 /// Retention limits in addition to those of `SubscriptionRules`.
 enum SubscriptionRetention {
     /// A second report of a message within this time makes no second notification.
-    static let deliveries = Duration.seconds(SessionTimes.duplicateWindow)
+    static let deliveries = Duration.seconds(86_400)
     /// Maximum number of remembered deliveries. Each takes about 120 bytes of the database.
     static let deliveryLimit = 50_000_000
 }

@@ -103,7 +103,8 @@ extension Subscriptions {
             return places(of: full, since: oldest).then { [states, counts] places in
                 origins(rules.maximumDevicesPerOrigin == nil ? [] : Self.distinct(new.compactMap(\.origin))).then { origins in
                     var batch = RequestBatch(
-                        rules, names: states, deviceCounts: counts, places: places, origins: origins, at: now, refusesNew: refusesNew)
+                        rules: rules, refusesNew: refusesNew, now: now, names: states, deviceCounts: counts, places: places,
+                        origins: origins)
                     var applied = AppliedRequests()
                     for (request, name, origin) in named { applied.answers.append(batch.apply(request, named: name, at: origin)) }
                     applied.replaced = batch.replaced
@@ -211,7 +212,11 @@ extension Subscriptions {
                 applied.monitoring.append(
                     .set(MonitoredSubscription(id: id, account: form.authority.account, entryByteCount: entryByteCount)))
             } else {
-                changes.append(insertion(record, form.device, named: name, entryByteCount: entryByteCount))
+                changes.append(
+                    Self.insert(
+                        .bytes(name), .bytes(accountHash(form.authority.account)), .bytes(tokenHash(form.device)),
+                        .integer(form.device.service.storedValue), .integer(form.authority.signedAt), .integer(Int64(entryByteCount)),
+                        seal(record, named: name), Self.webPushKey(form.device), webPushOrigin(form.device)))
                 inserted.append((form.authority.account, entryByteCount))
             }
         }
@@ -222,15 +227,6 @@ extension Subscriptions {
             }
             return applied
         }
-    }
-
-    func insertion(
-        _ record: SubscriptionRecord, _ device: SubscriberDevice, named name: [UInt8], entryByteCount: Int
-    ) -> Change {
-        Self.insert(
-            .bytes(name), .bytes(accountHash(record.authority.account)), .bytes(tokenHash(device)), .integer(device.service.storedValue),
-            .integer(record.authority.signedAt), .integer(Int64(entryByteCount)), seal(record, named: name),
-            Self.webPushKey(device), webPushOrigin(device))
     }
 
     private static func webPushKey(_ device: SubscriberDevice) -> Value { Value(device.webPushKey.map(VAPIDKey.mark)) }

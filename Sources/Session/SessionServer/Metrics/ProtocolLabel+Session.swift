@@ -1,5 +1,0 @@
-package import NodeMetrics
-
-extension ProtocolLabel {
-    package static let session = ProtocolLabel(SessionPush.protocolName)
-}
