@@ -25,9 +25,14 @@ struct SessionHTTPTests {
     private static let removed = #"{"success":true,"removed":true,"message":"Device unsubscribed from push notifications"}"#
 
     private let fixture: SessionNodeFixture
+    private let faults: StoreFaults
+    private let account: SessionAccount
+    private let device = SessionDevice()
 
     init() throws {
         fixture = try SessionNodeFixture()
+        faults = StoreFaults(in: fixture.folder.path)
+        account = try .sessionID()
     }
 
     /// The error code of a temporary refusal: status 503 with Retry-After.
@@ -45,7 +50,7 @@ struct SessionHTTPTests {
     }
 
     @Test func subscriptionsAreStoredAndMonitoredAndNotified() async throws {
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice(.apns))
+        let device = SessionDevice(.apns)
         try await fixture.withNode { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             #expect(try await node.subscribe(account, device) == Self.updated)
@@ -61,7 +66,6 @@ struct SessionHTTPTests {
     }
 
     @Test func theStatusPageCountsItsDevicesAndHasItsLines() async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode { node async throws in
             for service in [PushService.apns, .apnsSandbox, .huawei] {
                 #expect(try await node.subscribe(account, SessionDevice(service)) == Self.added)
@@ -80,7 +84,7 @@ struct SessionHTTPTests {
         var sampling = TraceBuffer.Configuration()
         sampling.rate = 1
         let tracer = MessageTracer(sampling)
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice(.apns))
+        let device = SessionDevice(.apns)
         try await fixture.withNode(tracer: tracer) { node async throws in
             let caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
             let body = Array(account.json(account.subscription(device)).utf8)
@@ -128,7 +132,6 @@ struct SessionHTTPTests {
     }
 
     @Test func anArrayIsAnsweredInItsOrder() async throws {
-        let account = try SessionAccount.sessionID()
         let devices = [SessionDevice(), SessionDevice(.huawei)]
         try await fixture.withNode { node async throws in
             let body = "[\(account.json(account.subscription(devices[0]))),5,{},\(account.json(account.subscription(devices[1])))]"
@@ -139,7 +142,6 @@ struct SessionHTTPTests {
     }
 
     @Test func forgedRequestsAndUnservedServicesAreRefused() async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode(configure: { $0.apnsTopic = "" }) { node async throws in
             let forged = account.json(account.subscription()).replacing(#""data":true"#, with: #""data":false"#)
             #expect(try await code(node.ask("/subscribe", forged)) == 4)
@@ -180,7 +182,6 @@ struct SessionHTTPTests {
     }
 
     @Test func bodiesOfUpTo100000BytesAreRead() async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode { node async throws in
             let body = account.json(account.subscription())
             func padded(_ count: Int) -> String { body + String(repeating: " ", count: count - body.utf8.count) }
@@ -207,7 +208,6 @@ struct SessionHTTPTests {
     }
 
     @Test func newSubscriptionsAreLimited() async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode(configure: { $0.limits.installationsByKey = 1 }) { node async throws in
             let device = SessionDevice()
             #expect(try await node.subscribe(account, device) == Self.added)
@@ -225,7 +225,6 @@ struct SessionHTTPTests {
     }
 
     @Test func anArrayWithAnEntryThatMayPassIs503WithAllAnswers() async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode(configure: { $0.limits.registrationCount = 1 }) { node async throws in
             func body(_ devices: [SessionDevice]) -> String {
                 "[\(devices.map { account.json(account.subscription($0)) }.joined(separator: ",")),5]"
@@ -249,7 +248,6 @@ struct SessionHTTPTests {
     }
 
     @Test func aDrainingNodeTakesNoSubscriptions() async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode { node async throws in
             node.node.base.drain.isOn = true
             #expect(try await passingCode(node, account, SessionDevice()) == 5)
@@ -260,7 +258,6 @@ struct SessionHTTPTests {
 
     /// The operator is told that no subscription follows.
     @Test func aSubscriptionThatWaitsForABusyStoreIsRefusedOnceTheNodeDrains() async throws {
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode { node async throws in
             let service = try #require(node.service)
             let commits = SubscriptionCommits(
@@ -288,8 +285,6 @@ struct SessionHTTPTests {
     // MARK: The store
 
     @Test func aStoreThatFailsIsError5AndKeepsNothing() async throws {
-        let faults = StoreFaults(in: fixture.folder.path)
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode { node async throws in
             faults.add(.code(13), to: .write)
             #expect(try await passingCode(node, account, device) == 5)
@@ -300,8 +295,6 @@ struct SessionHTTPTests {
     }
 
     @Test func aStoreThatHangsIsError3AndMayHaveKeptTheSubscription() async throws {
-        let faults = StoreFaults(in: fixture.folder.path)
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode(configure: { $0.storeTimeout = .milliseconds(50) }) { node async throws in
             faults.add(.stall, to: .sync)
             let answer = try await passingCode(node, account, device)
@@ -312,8 +305,6 @@ struct SessionHTTPTests {
     }
 
     @Test func messagesWaitForAStoreThatFails() async throws {
-        let faults = StoreFaults(in: fixture.folder.path)
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             faults.add(.code(13), to: .write)
@@ -328,8 +319,6 @@ struct SessionHTTPTests {
 
     /// Two batches are being committed while a third is prepared.
     @Test func reportsBehindAStoreThatHangsWaitInTheirOrder() async throws {
-        let faults = StoreFaults(in: fixture.folder.path)
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             let counters = node.node.counters
@@ -356,8 +345,6 @@ struct SessionHTTPTests {
 
     /// The next batch is stored and posted before a batch that is retried.
     @Test func aBatchThatIsTriedAgainDoesNotHoldUpTheNext() async throws {
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
-        let faults = StoreFaults(in: fixture.folder.path)
         try await fixture.withNode { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             let reports = ["a", "b"].map { message(for: account, hash: String(repeating: $0, count: 40)) }
@@ -374,8 +361,6 @@ struct SessionHTTPTests {
 
     /// With many devices the notifications take much memory, so the next batch waits.
     @Test func aBatchOfManyNotificationsIsAloneOnItsWay() async throws {
-        let faults = StoreFaults(in: fixture.folder.path)
-        let account = try SessionAccount.sessionID()
         let devices = (0..<50).map { _ in SessionDevice() }
         try await fixture.withNode { node async throws in
             let forms = devices.map { account.json(account.subscription($0)) }
@@ -398,8 +383,6 @@ struct SessionHTTPTests {
     }
 
     @Test func aLimitIsAskedOnceForAMessageThatIsTriedAgain() async throws {
-        let faults = StoreFaults(in: fixture.folder.path)
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode(configure: { $0.limits.notificationsByTarget = RateLimit(1, per: .hour, burst: 1) }) {
             node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
@@ -429,8 +412,7 @@ struct SessionHTTPTests {
     }
 
     @Test func aNodeThatStopsDoesNotWaitForAStoreThatFailsAndLogsWhatItDrops() async throws {
-        let faults = StoreFaults(in: fixture.folder.path)
-        let (account, device, log) = (try SessionAccount.sessionID(), SessionDevice(), RecordedLog())
+        let log = RecordedLog()
         let (report, counters) = try await fixture.withNode(logger: log.logger) { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             faults.add(.code(13), to: .write)
@@ -444,7 +426,6 @@ struct SessionHTTPTests {
     }
 
     @Test func bodiesThatWaitForTheStoreShareABudget() async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode(configure: { $0.pendingByteLimit = 1500 }) { node async throws in
             let forms = (0..<2).map { _ in account.json(account.subscription(SessionDevice())) }
             let answers = try await node.refused("/subscribe", "[\(forms.joined(separator: ","))]")
@@ -457,7 +438,6 @@ struct SessionHTTPTests {
 
     /// Every turn comes too late.
     @Test func requestsThatWaitedTooLongForATurnAreRefusals() async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode(configure: { $0.storeTimeout = .zero }) { node async throws in
             let form = account.json(account.subscription(SessionDevice()))
             #expect(try await node.post("/subscribe", Array(form.utf8)).status == 503)
@@ -481,7 +461,6 @@ struct SessionHTTPTests {
     }
 
     @Test func anUnreadableRowTakesNoOtherDeviceWithIt() async throws {
-        let account = try SessionAccount.sessionID()
         let devices = [SessionDevice(), SessionDevice()]
         try await fixture.withNode { node async throws in
             try await subscribeWithOneUnreadableRow(account, devices, node)
@@ -491,8 +470,6 @@ struct SessionHTTPTests {
     }
 
     @Test func aMessageWithAnUnreadableRowWaitsForTheStore() async throws {
-        let faults = StoreFaults(in: fixture.folder.path)
-        let account = try SessionAccount.sessionID()
         let devices = [SessionDevice(), SessionDevice()]
         try await fixture.withNode { node async throws in
             try await subscribeWithOneUnreadableRow(account, devices, node)
@@ -505,8 +482,7 @@ struct SessionHTTPTests {
     }
 
     @Test func aMessageWhoseRowsCannotBeReadWaitsForTheStore() async throws {
-        let faults = StoreFaults(in: fixture.folder.path)
-        let (account, device, log) = (try SessionAccount.sessionID(), SessionDevice(), RecordedLog())
+        let log = RecordedLog()
         try await fixture.withNode(logger: log.logger) { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             // It is left to the commits one by one, which fail as well.
@@ -519,7 +495,6 @@ struct SessionHTTPTests {
     }
 
     @Test func aMessageThatCannotBeStoredIsGivenUpAndOthersAreNot() async throws {
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode { node async throws in
             #expect(try await node.subscribe(account, device) == Self.added)
             let (refused, stored) = (message(for: account), message(for: account))
@@ -541,7 +516,6 @@ struct SessionHTTPTests {
     // MARK: Messages
 
     @Test func oldAndExpiredMessagesAreDroppedAndCounted() async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode { node async throws in
             #expect(try await node.subscribe(account, SessionDevice()) == Self.added)
             await fixture.monitor.report([
@@ -603,7 +577,6 @@ struct SessionHTTPTests {
     private var onion: OnionClient { OnionClient(serverKey: fixture.onionKey.publicKey, sodium: fixture.sodium) }
 
     @Test(arguments: OnionEncryption.allCases) func onionRequestsReachTheEndpoints(encryption: OnionEncryption) async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode { node async throws in
             func ask(_ request: OnionClient.Request) async throws -> String {
                 let response = try await node.post("/oxen/v4/lsrpc", request.body)
@@ -629,7 +602,6 @@ struct SessionHTTPTests {
     }
 
     @Test func requestsThatWereSignedTooLongAgoChangeNothing() async throws {
-        let (account, device) = (try SessionAccount.sessionID(), SessionDevice())
         try await fixture.withNode { node async throws in
             #expect(try code(await node.subscribe(account, device, at: .now - 15 * .day)) == 4 && fixture.monitor.accounts.isEmpty)
             #expect(try await node.subscribe(account, device, at: .now - 2 * .day) == Self.added)
@@ -670,7 +642,6 @@ struct SessionHTTPTests {
 
     /// One large body fits at a time, and the first one is that of a client that does not send the rest.
     @Test func largeBodiesWaitForRoomAndOthersNeedNone() async throws {
-        let account = try SessionAccount.sessionID()
         try await fixture.withNode(configure: { $0.largeBodyByteCount = 250_000 }) { node async throws in
             let port = UInt16(node.service?.httpPort ?? 0)
             let head = "POST /subscribe HTTP/1.1\r\nHost: x\r\nContent-Length: 90000\r\n\r\n"

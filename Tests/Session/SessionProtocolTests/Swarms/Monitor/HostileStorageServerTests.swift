@@ -19,6 +19,7 @@ struct HostileStorageServerTests {
     ///   - kind: The kind of attack in `Tests/Interop/session_network.py`.
     ///   - isSilent: Whether the attacker leaves requests unanswered.
     ///   - outcome: The condition to wait for during the attack.
+    @discardableResult
     private func attack(
         _ kind: String, isSilent: Bool = false, until outcome: (MonitoredNetwork) -> Bool
     ) async throws -> MonitoredNetwork {
@@ -52,6 +53,7 @@ struct HostileStorageServerTests {
         try await test.network.peer.says("attacked")
         // At most the attacker was disconnected.
         #expect(honest.figures.connections == 1 && test.log.lines.count { $0.contains("disconnected") } <= 1, "\(test.log.lines)")
+        try await test.stop()
         return test
     }
 
@@ -67,26 +69,21 @@ struct HostileStorageServerTests {
         let attacker = try #require(line?.split(separator: " ").first { $0.hasPrefix("address=") })
         #expect(!test.log.lines.contains { $0.contains("disconnected") && $0.contains(attacker) }, "\(test.log.lines)")
         #expect(test.events.dropped(reason) > 0 && test.events.dropped(reason) <= 1000)
-        try await test.stop()
     }
 
     @Test func partThatIsTooLargeEndsTheConnection() async throws {
-        let test = try await attack("huge") { $0.monitor.figures.connectedServers == 1 }
-        try await test.stop()
+        try await attack("huge") { $0.monitor.figures.connectedServers == 1 }
     }
 
     @Test func messageWithoutAnEndEndsTheConnection() async throws {
-        let test = try await attack("parts") { $0.log.contains("the server sends a message without an end") }
-        try await test.stop()
+        try await attack("parts") { $0.log.contains("the server sends a message without an end") }
     }
 
     @Test func replyThatCannotBeUnderstoodEndsTheConnection() async throws {
-        let test = try await attack("deep", isSilent: true) { $0.log.contains("invalid reply from storage server") }
-        try await test.stop()
+        try await attack("deep", isSilent: true) { $0.log.contains("invalid reply from storage server") }
     }
 
     @Test func floodOfValidMessagesTakesTurnsWithOthers() async throws {
-        let test = try await attack("valid") { $0.events.count(.received) > 2000 && $0.events.count(.disconnected) == 0 }
-        try await test.stop()
+        try await attack("valid") { $0.events.count(.received) > 2000 && $0.events.count(.disconnected) == 0 }
     }
 }

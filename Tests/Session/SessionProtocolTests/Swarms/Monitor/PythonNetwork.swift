@@ -113,8 +113,8 @@ final class MonitoredNetwork: Sendable {
         #expect(network.peer.said("fault").isEmpty, "\(network.peer.said("fault"))")
     }
 
-    /// A new account that belongs to a swarm in a map with these swarms.
-    func client(in swarm: UInt64, of swarms: [UInt64]) throws -> SessionClient {
+    /// A new account that belongs to a swarm in a map with these swarms, or to the only one.
+    func client(in swarm: UInt64 = 1, of swarms: [UInt64] = [1]) throws -> SessionClient {
         let ring = SwarmRing(swarms)
         for _ in 0..<10_000 {
             if let client = SessionClient(sodium: sodium), ring.swarm(at: client.account.swarmPosition) == swarm { return client }
@@ -122,8 +122,11 @@ final class MonitoredNetwork: Sendable {
         throw CocoaError(.featureUnsupported)
     }
 
-    func client() throws -> SessionClient {
-        guard let client = SessionClient(sodium: sodium) else { throw CocoaError(.featureUnsupported) }
+    /// A new account for which the first server was asked.
+    func monitoredClient() async throws -> SessionClient {
+        let client = try client()
+        subscribe(client)
+        try await asked(0, client)
         return client
     }
 

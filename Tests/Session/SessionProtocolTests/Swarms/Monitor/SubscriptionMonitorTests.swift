@@ -241,9 +241,7 @@ struct SubscriptionMonitorTests {
 
     @Test func byeIsFollowedByAnotherConnection() async throws {
         let test = try await MonitoredNetwork(swarms: [1])
-        let client = try test.client()
-        test.subscribe(client)
-        try await test.asked(0, client)
+        let client = try await test.monitoredClient()
         try await test.network.tell("bye 0")
         try await test.asked(0, client, times: 2)
         try await test.received(0, client, "after")
@@ -253,9 +251,7 @@ struct SubscriptionMonitorTests {
 
     @Test func serverThatComesBackIsAskedAgain() async throws {
         let test = try await MonitoredNetwork(swarms: [1])
-        let client = try test.client()
-        test.subscribe(client)
-        try await test.asked(0, client)
+        let client = try await test.monitoredClient()
         try await test.network.tell("down 0")
         try await eventually { test.monitor.figures.connectedServers == 0 }
         #expect(test.monitor.figures.monitoredSubscriptions == 0 && test.monitor.figures.reachableSwarms == 0)
@@ -338,9 +334,7 @@ struct SubscriptionMonitorTests {
         let test = try await MonitoredNetwork(swarms: [1])
         try await test.connected(1)
         try await test.network.tell("silent 0 1")
-        let client = try test.client()
-        test.subscribe(client)
-        try await test.asked(0, client)
+        let client = try await test.monitoredClient()
         try await test.received(0, client, "early")
         try await test.stop()
     }
@@ -390,9 +384,7 @@ struct SubscriptionMonitorTests {
 
     @Test func brokenNodesFileChangesNothingAndIsLogged() async throws {
         let test = try await MonitoredNetwork(swarms: [1])
-        let client = try test.client()
-        test.subscribe(client)
-        try await test.asked(0, client)
+        let client = try await test.monitoredClient()
         for (number, text) in ["[{", "{}", "[{}]", "[]"].enumerated() {
             try Data(text.utf8).write(to: URL(fileURLWithPath: test.nodesPath))
             test.monitor.reloadServers()
@@ -441,9 +433,7 @@ struct SubscriptionMonitorTests {
 
     @Test func oxendThatIsAwayChangesNothingUntilItIsBack() async throws {
         let test = try await MonitoredNetwork(swarms: [1], usesOxend: true)
-        let client = try test.client()
-        test.subscribe(client)
-        try await test.asked(0, client)
+        let client = try await test.monitoredClient()
         try await test.network.tell("down oxend")
         try await eventually { test.monitor.figures.isOxendConnected == false }
         try await test.received(0, client, "meanwhile")

@@ -12,9 +12,11 @@ struct OxenMQClientTests {
     private let log = EventLog()
     /// Ends with the test.
     private let client: OxenMQClient
+    private let router: PythonRouter
     private let tag: [UInt8] = [0, 1, 255]
 
     init() throws {
+        router = try PythonRouter()
         let log = log
         client = OxenMQClient(sodium: try Sodium.load()) {
             log.append($0, $1)
@@ -22,16 +24,15 @@ struct OxenMQClientTests {
         }
     }
 
-    private func greeted(_ router: PythonRouter, _ number: UInt64 = 1) async throws -> ConnectionNumber {
+    private func greeted(_ number: UInt64 = 1, at other: PythonRouter? = nil) async throws -> ConnectionNumber {
         let connection = ConnectionNumber(rawValue: number)
-        client.connect(connection, to: try await router.address)
+        client.connect(connection, to: try await (other ?? router).address)
         try await eventually { log.of(connection).contains(.hello) }
         return connection
     }
 
     @Test func requestIsAnsweredOverCURVE() async throws {
-        let router = try PythonRouter()
-        let connection = try await greeted(router)
+        let connection = try await greeted()
         let body = (0..<100_000).map { UInt8(truncatingIfNeeded: $0) }
         client.request(connection, "echo", tag: tag, body: body)
         try await eventually { log.of(connection).count == 2 }
@@ -41,14 +42,13 @@ struct OxenMQClientTests {
     @Test func unencryptedConnectionByAPath() async throws {
         let folder = try TemporaryFolder()
         let router = try PythonRouter("ipc://\(folder.path)/oxend.sock")
-        let connection = try await greeted(router)
+        let connection = try await greeted(at: router)
         client.request(connection, "echo", tag: tag, body: [1])
         try await eventually { log.of(connection).contains(.reply(tag: tag, parts: [[1], Array("more".utf8)])) }
     }
 
     @Test func errorsNameTheirRequest() async throws {
-        let router = try PythonRouter()
-        let connection = try await greeted(router)
+        let connection = try await greeted()
         client.request(connection, "refuse", tag: tag, body: [])
         client.request(connection, "forbid", tag: tag, body: [])
         try await eventually { log.of(connection).count == 3 }
@@ -59,8 +59,7 @@ struct OxenMQClientTests {
     }
 
     @Test func invalidMessagesAreDroppedAndTheConnectionContinues() async throws {
-        let router = try PythonRouter()
-        let connection = try await greeted(router)
+        let connection = try await greeted()
         client.request(connection, "odd", tag: tag, body: [])
         try await eventually { log.of(connection).contains(.reply(tag: tag, parts: [Array("done".utf8)])) }
         #expect(log.of(connection).filter { if case .ignored = $0 { true } else { false } }.count == 4)
@@ -68,15 +67,13 @@ struct OxenMQClientTests {
     }
 
     @Test func messageOfTooManyPartsEndsTheConnection() async throws {
-        let router = try PythonRouter()
-        let connection = try await greeted(router)
+        let connection = try await greeted()
         client.request(connection, "parts", tag: tag, body: [])
         try await eventually { log.of(connection).contains(.closed(.tooManyParts)) }
     }
 
     @Test func floodArrivesWholeAndInOrder() async throws {
-        let router = try PythonRouter()
-        let (connection, other) = (try await greeted(router), try await greeted(router, 2))
+        let (connection, other) = (try await greeted(), try await greeted(2))
         client.request(connection, "flood", tag: tag, body: Array("5000 500".utf8))
         client.request(other, "echo", tag: tag, body: [7])
         try await eventually { log.of(connection).contains(.reply(tag: tag, parts: [Array("done".utf8)])) }
@@ -89,23 +86,20 @@ struct OxenMQClientTests {
     }
 
     @Test func byeOfTheServerEndsTheConnection() async throws {
-        let router = try PythonRouter()
-        let connection = try await greeted(router)
+        let connection = try await greeted()
         client.request(connection, "bye", tag: tag, body: [])
         try await eventually { log.of(connection).contains(.closed(.bye)) }
     }
 
     @Test func closingSaysBye() async throws {
-        let router = try PythonRouter()
-        let connection = try await greeted(router)
+        let connection = try await greeted()
         client.close(connection)
         try await eventually { !router.peer.said("bye").isEmpty }
         #expect(log.of(connection) == [.hello])
     }
 
     @Test func shuttingDownSaysByeEverywhere() async throws {
-        let router = try PythonRouter()
-        for number in 1...5 { _ = try await greeted(router, UInt64(number)) }
+        for number in 1...5 { _ = try await greeted(UInt64(number)) }
         await client.shutDown()
         try await eventually { router.peer.said("bye").count == 5 }
         // Calls after the end do nothing.
@@ -115,8 +109,7 @@ struct OxenMQClientTests {
     }
 
     @Test func endOfTheServerIsNoticed() async throws {
-        let router = try PythonRouter()
-        let connection = try await greeted(router)
+        let connection = try await greeted()
         client.request(connection, "end", tag: tag, body: [])
         try await eventually { log.of(connection).contains(.closed(.disconnected)) }
         // It is not reconnected automatically; another attempt is refused.
@@ -127,7 +120,6 @@ struct OxenMQClientTests {
     }
 
     @Test func serverWithAnotherKeyIsNotTalkedTo() async throws {
-        let router = try PythonRouter()
         let address = try await router.address
         let connection = ConnectionNumber(rawValue: 1)
         client.connect(connection, to: OxenAddress(endpoint: address.endpoint, serverKey: [UInt8](repeating: 9, count: 32)))
@@ -140,8 +132,7 @@ struct OxenMQClientTests {
     }
 
     @Test func partThatIsTooLargeEndsTheConnection() async throws {
-        let router = try PythonRouter()
-        let connection = try await greeted(router)
+        let connection = try await greeted()
         client.request(connection, "big", tag: tag, body: Array("8000000".utf8))
         try await eventually { log.of(connection).count == 2 }
         guard case .reply(_, let parts) = log.of(connection)[1] else {
@@ -155,7 +146,6 @@ struct OxenMQClientTests {
 
     @Test func checkTellsWhetherAServerAnswers() async throws {
         let sodium = try Sodium.load()
-        let router = try PythonRouter()
         #expect(await OxenMQClient.check(try await router.address, sodium: sodium, within: .seconds(60)) == nil)
         let nowhere = OxenAddress(endpoint: "tcp://nowhere", serverKey: nil)
         #expect(await OxenMQClient.check(nowhere, sodium: sodium, within: .seconds(60)) == "invalid address")
@@ -171,7 +161,6 @@ struct OxenMQClientTests {
 
     @Test func hundredsOfConnections() async throws {
         raiseDescriptorLimit()
-        let router = try PythonRouter()
         let address = try await router.address
         let connections = (1...400).map { ConnectionNumber(rawValue: $0) }
         for connection in connections { client.connect(connection, to: address) }

@@ -31,13 +31,19 @@ import WakuCrypto
         return connection
     }
 
-    private func openCurve(_ server: inout CurveServer) throws -> ZMTPConnection {
+    /// - Returns: the connection that has sent HELLO, and its body.
+    private func greetedCurve(_ server: CurveServer) throws -> (ZMTPConnection, hello: [UInt8]) {
         var connection = try curve(server)
         #expect(sent(&connection) == ZMTPFrame.curveGreeting)
         #expect(try events(&connection, ZMTPFrame.curveGreeting).isEmpty)
         let hello = try #require(ZMTPFrame.split(sent(&connection)).first)
         #expect(hello.flags == 4)
-        #expect(try events(&connection, ZMTPFrame.encode(try server.welcome(to: hello.body), flags: 4)).isEmpty)
+        return (connection, hello.body)
+    }
+
+    private func openCurve(_ server: inout CurveServer) throws -> ZMTPConnection {
+        var (connection, hello) = try greetedCurve(server)
+        #expect(try events(&connection, ZMTPFrame.encode(try server.welcome(to: hello), flags: 4)).isEmpty)
         let initiate = try #require(ZMTPFrame.split(sent(&connection)).first)
         #expect(initiate.flags == 6)
         #expect(try events(&connection, ZMTPFrame.encode(try server.ready(to: initiate.body), flags: 4)) == [.opened])
@@ -126,11 +132,8 @@ import WakuCrypto
     ])
     func connectionKeyOfSmallOrderIsRefused(point: [UInt8]) throws {
         var server = CurveServer(sodium: sodium)
-        var connection = try curve(server)
-        _ = sent(&connection)
-        _ = try events(&connection, ZMTPFrame.curveGreeting)
-        let hello = try #require(ZMTPFrame.split(sent(&connection)).first)
-        expectEnd(.handshakeFailed, connection, ZMTPFrame.encode(try server.welcome(to: hello.body, point: point), flags: 4))
+        let (connection, hello) = try greetedCurve(server)
+        expectEnd(.handshakeFailed, connection, ZMTPFrame.encode(try server.welcome(to: hello, point: point), flags: 4))
         #expect(throws: CryptoError.invalidKey) {
             try CurveHandshake(sodium: sodium, serverKey: point, key: CurveKey(sodium: sodium))
         }
@@ -138,11 +141,8 @@ import WakuCrypto
 
     @Test func otherWELCOMEsAndREADYsOfCURVEAreRefused() throws {
         var server = CurveServer(sodium: sodium)
-        var connection = try curve(server)
-        _ = sent(&connection)
-        _ = try events(&connection, ZMTPFrame.curveGreeting)
-        let hello = try #require(ZMTPFrame.split(sent(&connection)).first)
-        let welcome = try server.welcome(to: hello.body)
+        var (connection, hello) = try greetedCurve(server)
+        let welcome = try server.welcome(to: hello)
         for count in [0, 8, 23, 24, 39, 40, 167] { expectEnd(.handshakeFailed, connection, ZMTPFrame.encode(Array(welcome[..<count]))) }
         expectEnd(.handshakeFailed, connection, ZMTPFrame.encode(welcome + [0]))
         for index in welcome.indices {
