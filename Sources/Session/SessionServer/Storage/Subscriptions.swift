@@ -24,19 +24,16 @@ package struct Subscriptions: Sendable {
 
     /// The name of a subscription: a keyed hash of `pubkey(33) ‖ service ‖ 0 ‖ token`.
     package func name(of account: AccountID, _ device: SubscriberDevice) -> [UInt8] {
-        hash(account.bytes + Array(device.service.rawValue.utf8) + [0] + Array(device.identifier.utf8), "session_subscription")
+        sealer.lookUpHash(
+            of: account.bytes + Array(device.service.rawValue.utf8) + [0] + Array(device.identifier.utf8), in: "session_subscription")
     }
 
     /// Keyed hash of `pubkey(33)`.
-    package func accountHash(_ account: AccountID) -> [UInt8] { hash(account.bytes, "session_account") }
+    package func accountHash(_ account: AccountID) -> [UInt8] { sealer.lookUpHash(of: account.bytes, in: "session_account") }
 
     /// Keyed hash of `service ‖ 0 ‖ token`.
     func tokenHash(_ device: SubscriberDevice) -> [UInt8] {
-        hash(Array(device.service.rawValue.utf8) + [0] + Array(device.identifier.utf8), "session_token")
-    }
-
-    private func hash(_ bytes: [UInt8], _ table: String) -> [UInt8] {
-        sealer.lookUpHash(of: bytes, in: table)
+        sealer.lookUpHash(of: Array(device.service.rawValue.utf8) + [0] + Array(device.identifier.utf8), in: "session_token")
     }
 
     // MARK: Contents

@@ -1,8 +1,8 @@
-package import Core
+import Core
 
 extension MonitorStateMachine {
     /// HELLO was received: asks the server for all accounts of its swarm.
-    package mutating func connected(_ number: ConnectionNumber, at now: Instant) {
+    mutating func connected(_ number: ConnectionNumber, at now: Instant) {
         guard let index = connections[number], case .connecting = servers[index].state else { return }
         connectingCount -= 1
         servers[index].state = .connected(number, since: now)
@@ -13,7 +13,7 @@ extension MonitorStateMachine {
     }
 
     /// The connection failed or ended, or the server sent BYE.
-    package mutating func failed(_ number: ConnectionNumber, at now: Instant) {
+    mutating func failed(_ number: ConnectionNumber, at now: Instant) {
         guard let index = connections[number] else { return }
         if case .connected(_, let since) = servers[index].state, now - since >= configuration.stableConnection {
             servers[index].failures = 0
@@ -79,7 +79,7 @@ extension MonitorStateMachine {
     // MARK: The map
 
     /// Updates the storage servers of the network. Accounts move to their nearest swarms; remaining servers keep their connections.
-    package mutating func update(_ list: [StorageServer], at now: Instant) {
+    mutating func update(_ list: [StorageServer], at now: Instant) {
         mapWantedAt = nil
         isLocalMap = list.contains(where: \.isLocal)
         let kept = Set(list.map(\.publicKey))

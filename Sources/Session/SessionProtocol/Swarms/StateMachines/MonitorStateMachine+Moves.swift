@@ -1,4 +1,4 @@
-package import Core
+import Core
 
 /// Handles accounts that storage servers redirect to another swarm before the map does.
 ///
@@ -19,7 +19,7 @@ extension MonitorStateMachine {
     /// `notify.monitor_ended` was received: the server has stopped monitoring the account.
     ///
     /// - Returns: false if the connection was not asked for the account; then nothing changes.
-    package mutating func ended(_ account: AccountID, hint: SwarmHint?, by connection: ConnectionNumber, at now: Instant) -> Bool {
+    mutating func ended(_ account: AccountID, hint: SwarmHint?, by connection: ConnectionNumber, at now: Instant) -> Bool {
         guard let index = connections[connection], case .connected = servers[index].state else { return false }
         let askedThrough = servers[index].askedThrough
         var sequences: [UInt64] = []

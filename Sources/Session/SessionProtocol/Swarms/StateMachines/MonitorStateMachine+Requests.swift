@@ -1,15 +1,15 @@
-package import Core
+import Core
 
 extension MonitorStateMachine {
     /// The number of entries of a request not answered yet; nil if it is unknown, or belongs to another connection.
-    package func entryCount(of tag: RequestTag, on connection: ConnectionNumber) -> Int? {
+    func entryCount(of tag: RequestTag, on connection: ConnectionNumber) -> Int? {
         guard let request = requests[tag], connections[connection] == request.server else { return nil }
         return request.sequences.count
     }
 
     /// A request was handed to its connection: the server has ``Configuration/replyTimeout`` to answer from now on. Until then its entries are read,
     /// and a store that can't be read is no fault of the server.
-    package mutating func sent(_ tag: RequestTag, at now: Instant) {
+    mutating func sent(_ tag: RequestTag, at now: Instant) {
         guard let index = requests[tag]?.server, let place = servers[index].outstanding.firstIndex(where: { $0.tag == tag }) else { return }
         let deadline = now + configuration.replyTimeout
         servers[index].outstanding[place].deadline = deadline
@@ -20,7 +20,7 @@ extension MonitorStateMachine {
     /// A server has answered a request.
     ///
     /// - Parameter outcomes: One for each entry; nil for an invalid answer, which closes the connection.
-    package mutating func replied(_ tag: RequestTag, _ outcomes: [MonitorOutcome]?, at now: Instant) {
+    mutating func replied(_ tag: RequestTag, _ outcomes: [MonitorOutcome]?, at now: Instant) {
         guard let request = requests.removeValue(forKey: tag) else { return }
         let index = request.server
         unansweredByteCount -= request.byteCount
@@ -46,7 +46,7 @@ extension MonitorStateMachine {
     }
 
     /// An oxenmq error such as `UNKNOWNCOMMAND` was received instead of an answer: all entries count as refused until the next renewal.
-    package mutating func refused(_ tag: RequestTag, at now: Instant) {
+    mutating func refused(_ tag: RequestTag, at now: Instant) {
         guard let request = requests[tag] else { return }
         replied(tag, [MonitorOutcome](repeating: .refused(.other), count: request.sequences.count), at: now)
     }
@@ -78,7 +78,7 @@ extension MonitorStateMachine {
     }
 
     /// Extends the deadlines of a connection that is not read for a while.
-    package mutating func postpone(_ connection: ConnectionNumber, by duration: Duration) {
+    mutating func postpone(_ connection: ConnectionNumber, by duration: Duration) {
         guard let index = connections[connection] else { return }
         for place in servers[index].outstanding.indices {
             servers[index].outstanding[place].deadline = servers[index].outstanding[place].deadline.map { $0 + duration }

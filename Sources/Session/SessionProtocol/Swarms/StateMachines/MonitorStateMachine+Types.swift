@@ -19,42 +19,40 @@ package struct RequestTag: RawRepresentable, Hashable, Sendable {
 }
 
 extension MonitorStateMachine {
-    package struct Configuration: Hashable, Sendable {
+    struct Configuration: Hashable, Sendable {
         /// `--session-renewal`: the minimum time after which a subscription is renewed. Storage servers forget it after 65 minutes.
-        package var renewal: Duration = .seconds(45 * 60)
+        var renewal: Duration = .seconds(45 * 60)
         /// Up to this fraction of ``renewal`` is added at random.
-        package let renewalSpread = 0.22
+        let renewalSpread = 0.22
         /// The mean time between two requests for a subscription that its client renews all the time.
-        package let repeatInterval = Duration.seconds(60)
+        let repeatInterval = Duration.seconds(60)
         /// The number of requests for a subscription that may follow each other at once.
-        package let repeatBurst = 4
+        let repeatBurst = 4
         /// Limit of the time from the start of a connection to HELLO.
-        package var connectTimeout: Duration = .seconds(30)
-        package var replyTimeout: Duration = .seconds(60)
+        var connectTimeout: Duration = .seconds(30)
+        var replyTimeout: Duration = .seconds(60)
         /// Pauses before the next attempt, by the number of consecutive failures; the last value also applies to more failures.
-        package var pauses: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
+        var pauses: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
         /// A connection that lasts this long without a fault resets the number of failures.
-        package let stableConnection: Duration = .seconds(60)
-        package let maximumConnecting = 500
+        let stableConnection: Duration = .seconds(60)
+        let maximumConnecting = 500
         /// Limit of the body of a request. Storage servers accept 5 MB. Larger requests would need a larger limit of message parts for replies, with
         /// which a hostile server could fill the memory.
-        package var maximumRequestByteCount = 500_000
+        var maximumRequestByteCount = 500_000
         /// Limit of all unanswered requests together: bounds the memory used at the start.
-        package var maximumUnansweredByteCount = 64 << 20
+        var maximumUnansweredByteCount = 64 << 20
         /// Limit of the entries of a request. A reply that refuses all entries lists the servers of a swarm for each: about 4 KB.
-        package let maximumRequestEntryCount = 500
+        let maximumRequestEntryCount = 500
         /// Minimum time between two requests for the map because of errcode 6.
-        package var mapInterval: Duration = .seconds(60)
+        var mapInterval: Duration = .seconds(60)
         /// Minimum time between two redirections of an account by storage servers.
-        package let moveInterval: Duration = .seconds(1)
+        let moveInterval: Duration = .seconds(1)
         /// How long redirected accounts are collected before their new swarm is asked.
-        package let moveGathering: Duration = .milliseconds(50)
+        let moveGathering: Duration = .milliseconds(50)
         /// How long an account is monitored in a swarm named by a storage server, unless it is redirected there again.
-        package let moveLifetime: Duration = .seconds(65 * 60)
+        let moveLifetime: Duration = .seconds(65 * 60)
         /// How long servers named in hints are kept after the map contains their swarm, so that the map's servers are connected first.
-        package let moveLinger: Duration = .seconds(60)
-
-        package init() {}
+        let moveLinger: Duration = .seconds(60)
 
         /// Members asked for within this time form one range and are renewed together, which limits the number of ranges. A quarter of the time over
         /// which renewals are spread, at most 60 s.
@@ -65,7 +63,7 @@ extension MonitorStateMachine {
         }
     }
 
-    package enum Action: Hashable, Sendable {
+    enum Action: Hashable, Sendable {
         /// Followed by ``connected(_:at:)`` or ``failed(_:at:)``.
         case connect(ConnectionNumber, StorageServer)
         case close(ConnectionNumber)

@@ -1,4 +1,4 @@
-package import Core
+import Core
 
 /// Keeps every account monitored by all storage servers of its swarm. A state machine without I/O: inputs are time, answers and the map of the
 /// network; its driver carries out the actions, and calls ``advance(to:)`` at ``nextWakeUp``.
@@ -10,7 +10,7 @@ package import Core
 /// A subscription that joins a swarm gets the next sequence number, so a swarm's members are ordered. A connection was asked for all members up to
 /// ``Server/askedThrough``; no other state is kept for most of ten million pairs of subscription and server. Members asked for together form
 /// a range and are renewed together; adjacent ranges that may be renewed are merged.
-package struct MonitorStateMachine: Sendable {
+struct MonitorStateMachine: Sendable {
     let configuration: Configuration
     var random: SplitMix64
     var subscriptions = SubscriptionTable()
@@ -49,15 +49,15 @@ package struct MonitorStateMachine: Sendable {
     var mapRequestedAt: Instant?
     var mapWantedAt: Instant?
     /// When to call ``advance(to:)`` next, unless another event happens before: when an action is due, or an earlier time; nil for never.
-    package internal(set) var nextWakeUp: Instant?
+    var nextWakeUp: Instant?
 
-    package init(configuration: Configuration = Configuration(), seed: UInt64) {
+    init(configuration: Configuration = Configuration(), seed: UInt64) {
         self.configuration = configuration
         random = SplitMix64(seed: seed)
     }
 
     /// Returns the pending actions, in order.
-    package mutating func takeActions() -> [Action] {
+    mutating func takeActions() -> [Action] {
         defer { actions = [] }
         return actions
     }
@@ -65,7 +65,7 @@ package struct MonitorStateMachine: Sendable {
     // MARK: Subscriptions
 
     /// Carries out changes in their order. Neighbouring subscriptions are asked for together.
-    package mutating func apply(_ changes: [MonitoringChange], at now: Instant) {
+    mutating func apply(_ changes: [MonitoringChange], at now: Instant) {
         var added: [MonitoredSubscription] = []
         for change in changes {
             switch change {
@@ -81,7 +81,7 @@ package struct MonitorStateMachine: Sendable {
 
     /// Adds subscriptions, or renews them with another signature: asks all servers of their swarms, with as few requests to each server as possible.
     /// One that is renewed too often is asked for later, with the entry that is stored then: each renewal would cost requests to all of these servers.
-    package mutating func set(_ all: [MonitoredSubscription], at now: Instant) {
+    mutating func set(_ all: [MonitoredSubscription], at now: Instant) {
         guard !all.isEmpty else { return }
         subscriptions.reserveCapacity(adding: all.count)
         var isChanged = [Bool](repeating: false, count: swarms.count)
@@ -95,7 +95,7 @@ package struct MonitorStateMachine: Sendable {
     }
 
     /// Asks for subscriptions again some seconds later, because their entries could not be read. Subscriptions removed meanwhile are left out.
-    package mutating func askLater(_ ids: [SubscriptionID], at now: Instant) {
+    mutating func askLater(_ ids: [SubscriptionID], at now: Instant) {
         guard !ids.isEmpty else { return }
         held.formUnion(ids)
         heldUntil = heldUntil ?? now + configuration.repeatInterval / 4
@@ -133,17 +133,17 @@ package struct MonitorStateMachine: Sendable {
     }
 
     /// Removes a subscription. Storage servers cannot be told; their further reports are not accepted.
-    package mutating func remove(_ id: SubscriptionID) {
+    mutating func remove(_ id: SubscriptionID) {
         for one in subscriptions.remove(id) { leave(one) }
     }
 
     /// Removes the subscriptions of all accounts that meet a condition.
-    package mutating func removeAll(where condition: (AccountID) -> Bool) {
+    mutating func removeAll(where condition: (AccountID) -> Bool) {
         for id in subscriptions.ids(where: condition) { remove(id) }
     }
 
     /// Whether to accept a report about an account from a connection: only if it was asked to monitor the account and has not refused.
-    package func accepts(_ account: AccountID, from connection: ConnectionNumber) -> Bool {
+    func accepts(_ account: AccountID, from connection: ConnectionNumber) -> Bool {
         guard let index = connections[connection], case .connected = servers[index].state else { return false }
         let (askedThrough, refused) = (servers[index].askedThrough, servers[index].refused)
         return subscriptions.contains(account, inSwarm: servers[index].swarm) { first, last in
@@ -152,7 +152,7 @@ package struct MonitorStateMachine: Sendable {
     }
 
     /// The number of an account's subscriptions.
-    package func deviceCount(of account: AccountID) -> Int { subscriptions.count(of: account) }
+    func deviceCount(of account: AccountID) -> Int { subscriptions.count(of: account) }
 
     mutating func join(_ swarm: Int, _ slot: Int) {
         lastSequence += 1
@@ -178,7 +178,7 @@ package struct MonitorStateMachine: Sendable {
     // MARK: Time
 
     /// Performs the actions that are due.
-    package mutating func advance(to now: Instant) {
+    mutating func advance(to now: Instant) {
         for index in servers.indices {
             guard let due = servers[index].wakeUp, due <= now else { continue }
             check(index, at: now)

@@ -1,4 +1,4 @@
-package import Core
+import Core
 
 /// Keeps the map of the network up to date from an oxend: decides when to connect, to request the list of service nodes, and to subscribe to blocks.
 /// The list is requested after HELLO, after each block, when a storage server reports a different swarm, and at least every 10 minutes.
@@ -6,20 +6,18 @@ package import Core
 ///     idle ──(pause over)──▶ connecting ──(HELLO)──▶ connected
 ///      ▲                          │                      │
 ///      └──(10, 30, 60, 120 s)─────┴──(failed, silent)────┘
-package struct OxendMapStateMachine: Sendable {
-    package struct Configuration: Hashable, Sendable {
-        package var interval: Duration = .seconds(600)
-        package let blockSubscription: Duration = .seconds(1800)
+struct OxendMapStateMachine: Sendable {
+    struct Configuration: Hashable, Sendable {
+        var interval: Duration = .seconds(600)
+        let blockSubscription: Duration = .seconds(1800)
         /// Minimum time between two requests for the list: faster blocks are combined.
-        package var shortestInterval: Duration = .seconds(1)
-        package var connectTimeout: Duration = .seconds(30)
-        package var replyTimeout: Duration = .seconds(60)
-        package var pauses: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
-
-        package init() {}
+        var shortestInterval: Duration = .seconds(1)
+        var connectTimeout: Duration = .seconds(30)
+        var replyTimeout: Duration = .seconds(60)
+        var pauses: [Duration] = [.seconds(10), .seconds(30), .seconds(60), .seconds(120)]
     }
 
-    package enum Action: Hashable, Sendable {
+    enum Action: Hashable, Sendable {
         /// Followed by ``connected(_:at:)`` or ``failed(_:at:)``.
         case connect(ConnectionNumber)
         case close(ConnectionNumber)
@@ -29,12 +27,12 @@ package struct OxendMapStateMachine: Sendable {
         case subscribeToBlocks(ConnectionNumber, RequestTag)
     }
 
-    package static let serversCommand = "rpc.get_service_nodes"
+    static let serversCommand = "rpc.get_service_nodes"
     /// The body of `rpc.get_service_nodes`.
-    package static let serversBody =
+    static let serversBody =
         #"{"active_only":true,"fields":{"pubkey_x25519":true,"public_ip":true,"storage_lmq_port":true,"swarm_id":true,"block_hash":true,"height":true}}"#
-    package static let blockCommand = "sub.block"
-    package static let blockNotice = "notify.block"
+    static let blockCommand = "sub.block"
+    static let blockNotice = "notify.block"
 
     private enum State: Sendable {
         case idle(retryAt: Instant)
@@ -63,23 +61,23 @@ package struct OxendMapStateMachine: Sendable {
     private var lastTag: UInt64 = 0
     private var actions: [Action] = []
 
-    package init(configuration: Configuration = Configuration(), at now: Instant) {
+    init(configuration: Configuration = Configuration(), at now: Instant) {
         self.configuration = configuration
         state = .idle(retryAt: now)
     }
 
-    package mutating func takeActions() -> [Action] {
+    mutating func takeActions() -> [Action] {
         defer { actions = [] }
         return actions
     }
 
-    package var isConnected: Bool {
+    var isConnected: Bool {
         if case .connected = state { return true }
         return false
     }
 
     /// When to call ``advance(to:)`` next.
-    package var nextWakeUp: Instant {
+    var nextWakeUp: Instant {
         switch state {
         case .idle(let retryAt): retryAt
         case .connecting(_, let deadline): deadline
@@ -89,7 +87,7 @@ package struct OxendMapStateMachine: Sendable {
     }
 
     /// Performs the actions that are due.
-    package mutating func advance(to now: Instant) {
+    mutating func advance(to now: Instant) {
         switch state {
         case .idle(let retryAt):
             guard retryAt <= now else { return }
@@ -120,7 +118,7 @@ package struct OxendMapStateMachine: Sendable {
     }
 
     /// HELLO was received.
-    package mutating func connected(_ number: ConnectionNumber, at now: Instant) {
+    mutating func connected(_ number: ConnectionNumber, at now: Instant) {
         guard case .connecting(number, _) = state else { return }
         failures = 0
         state = .connected(number, Schedule(askAt: now, subscribeAt: now))
@@ -128,7 +126,7 @@ package struct OxendMapStateMachine: Sendable {
     }
 
     /// The connection failed or ended, or oxend sent BYE.
-    package mutating func failed(_ number: ConnectionNumber, at now: Instant) {
+    mutating func failed(_ number: ConnectionNumber, at now: Instant) {
         switch state {
         case .connecting(number, _), .connected(number, _):
             failures += 1
@@ -149,7 +147,7 @@ package struct OxendMapStateMachine: Sendable {
     }
 
     /// A reply to a request was received: a list, an error, or the answer to `sub.block`.
-    package mutating func replied(_ tag: RequestTag, at now: Instant) {
+    mutating func replied(_ tag: RequestTag, at now: Instant) {
         guard case .connected(let number, var schedule) = state else { return }
         if schedule.servers?.tag == tag { schedule.servers = nil }
         if schedule.blocks?.tag == tag { schedule.blocks = nil }
@@ -158,7 +156,7 @@ package struct OxendMapStateMachine: Sendable {
     }
 
     /// Requests the list again: after `notify.block`, or when a storage server reports a different swarm.
-    package mutating func want(at now: Instant) {
+    mutating func want(at now: Instant) {
         guard case .connected(let number, var schedule) = state else { return }
         let earliest = schedule.askedAt.map { max(now, $0 + configuration.shortestInterval) } ?? now
         schedule.askAt = min(schedule.askAt, earliest)
