@@ -33,15 +33,6 @@ struct BencodeReader {
     // MARK: Reading without building values
 
     /// The encoded values of a dictionary, in the order of `names`; nil for missing keys.
-    static func rawFields(
-        of bytes: [UInt8], named names: [[UInt8]]
-    ) throws(BencodeValue.ParsingError) -> [ArraySlice<UInt8>?] {
-        var reader = BencodeReader(bytes[...], maximumValueCount: .max)
-        let fields = try reader.rawFields(named: names)
-        guard reader.rest.isEmpty else { throw .trailingBytes }
-        return fields
-    }
-
     mutating func rawFields(named names: [[UInt8]]) throws(BencodeValue.ParsingError) -> [ArraySlice<UInt8>?] {
         guard rest.popFirst() == UInt8(ascii: "d") else { throw .malformed }
         var fields = [ArraySlice<UInt8>?](repeating: nil, count: names.count)

@@ -74,8 +74,8 @@ package struct MonitorEnded: Hashable, Sendable {
 
     /// - Throws: ``Malformed`` unless the notice is a dictionary with the account.
     package init(parsing bytes: [UInt8], _ hints: inout SwarmHintReader) throws(Malformed) {
-        guard bytes.count <= Self.maximumByteCount,
-            let fields = try? BencodeReader.rawFields(of: bytes, named: Self.fields),
+        var reader = BencodeReader(bytes[...], maximumValueCount: .max)
+        guard bytes.count <= Self.maximumByteCount, let fields = try? reader.rawFields(named: Self.fields), reader.rest.isEmpty,
             let account = fields[0].flatMap({ try? BencodeValue(parsing: $0, maximumValueCount: 1) })?.bytes.flatMap({ AccountID($0) })
         else { throw Malformed() }
         self.account = account

@@ -16,14 +16,11 @@ package struct MonitorRequestVerifier: Sendable {
     private let signatures: SignatureVerifier?
     private let sodium: Sodium?
 
-    package init(sodium: Sodium) {
+    /// - Parameter sodium: nil: verifies no signatures, and treats an entry with an Ed25519 key as a group with this key, because the conversion needs
+    ///   libsodium.
+    package init(sodium: Sodium?) {
         self.sodium = sodium
-        signatures = SignatureVerifier(sodium: sodium)
-    }
-
-    /// Verifies no signatures. An entry with an Ed25519 key is treated as a group with this key, because the conversion needs libsodium.
-    package init() {
-        (sodium, signatures) = (nil, nil)
+        signatures = sodium.map { SignatureVerifier(sodium: $0) }
     }
 
     /// - Parameter body: A dictionary, or a list of dictionaries.

@@ -13,20 +13,15 @@ package struct SessionClient: Sendable {
 
     package let account: AccountID
     private let key: Ed25519PrivateKey
-    private let isPerson: Bool
 
     package init?(sodium: Sodium, kind: Kind = .person, key: Ed25519PrivateKey = .generate()) {
-        let prefixed: [UInt8]
-        switch kind {
-        case .person:
-            guard let point = sodium.x25519Key(of: key.publicKey) else { return nil }
-            prefixed = [AccountID.sessionPrefix] + point
-        case .group: prefixed = [3] + key.publicKey.bytes
-        }
-        guard let account = AccountID(prefixed) else { return nil }
-        self.account = account
-        self.key = key
-        isPerson = kind == .person
+        let prefixed: [UInt8]? =
+            switch kind {
+            case .person: sodium.x25519Key(of: key.publicKey).map { [AccountID.sessionPrefix] + $0 }
+            case .group: [3] + key.publicKey.bytes
+            }
+        guard let account = prefixed.flatMap({ AccountID($0) }) else { return nil }
+        (self.account, self.key) = (account, key)
     }
 
     /// A device in a client's subscription.
@@ -65,7 +60,7 @@ package struct SessionClient: Sendable {
 
     private func authority(over text: [UInt8], at signedAt: Int64) -> SignedAuthority {
         SignedAuthority(
-            account: account, sessionKey: isPerson ? key.publicKey : nil, delegation: .none, signedAt: signedAt,
+            account: account, sessionKey: account.isSessionID ? key.publicKey : nil, delegation: .none, signedAt: signedAt,
             signature: Confidential(key.signature(of: text)))
     }
 

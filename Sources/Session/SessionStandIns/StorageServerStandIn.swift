@@ -35,7 +35,7 @@ package final class StorageServerStandIn: Sendable {
     /// - Throws: `OxenMQServer.Failure`
     package init(library: ZeroMQLibrary, sodium: Sodium?, swarms: [UInt64]) async throws {
         let monitors = Monitors()
-        let verifier = sodium.map { MonitorRequestVerifier(sodium: $0) } ?? MonitorRequestVerifier()
+        let verifier = MonitorRequestVerifier(sodium: sodium)
         self.monitors = monitors
         self.swarms = swarms
         server = try await OxenMQServer(library: library, ports: swarms.map { _ in 0 }) { peer, parts in
@@ -192,5 +192,14 @@ package final class StorageServerStandIn: Sendable {
         default:
             return [[Array("UNKNOWNCOMMAND".utf8), Array("REPLY".utf8)] + parts.dropFirst().prefix(1)]
         }
+    }
+}
+
+extension NotifyMessage {
+    /// A message of namespace 0 that does not expire.
+    package static func sample(
+        of account: AccountID, hash: String = String(repeating: "h", count: 43), data: [UInt8]? = nil
+    ) -> NotifyMessage {
+        NotifyMessage(account: account, hash: hash, namespace: 0, storedAt: 1, expiresAt: .max, data: data)
     }
 }

@@ -10,14 +10,7 @@ import WakuCrypto
 @Suite("Session: an account without a free place")
 struct DevicePlaceStorageTests {
     private func delegated(_ account: SessionAccount, member: UInt8, at signedAt: Int64) -> SessionRequest {
-        let own = account.subscription(at: signedAt)
-        let authority = SignedAuthority(
-            account: own.authority.account, sessionKey: own.authority.sessionKey,
-            delegation: .subkey(tag: [UInt8](repeating: member, count: 32)), signedAt: signedAt, signature: own.authority.signature)
-        return .subscribe(
-            SubscriptionForm(
-                authority: authority, namespaces: own.namespaces, wantsData: own.wantsData, device: own.device,
-                encryptionKey: own.encryptionKey))
+        .subscribe(account.subscription(at: signedAt).delegated(.subkey(tag: [UInt8](repeating: member, count: 32))))
     }
 
     /// A group member with a right to read, or a storage server with its signature, fills the account.

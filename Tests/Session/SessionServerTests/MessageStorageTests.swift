@@ -81,17 +81,11 @@ struct MessageStorageTests {
         let report = message(for: account)
         let made = try await fixture.notify(report).queued.map(\.delivery)
         let known = made[0]
-        let again = try fixture.store.read(
-            fixture.subscriptions.prepare(report, expires: .now() + .seconds(600), by: fixture.source, fixture.sodium, at: .now()) {
-                $0 == known
-            })
+        let again = try fixture.store.read(fixture.preparation(report) { $0 == known })
         #expect(again.duplicates == 1 && again.isWanted && again.notifications.map(\.delivery) == [made[1]])
         // The store knows the other delivery.
         #expect(try await fixture.notify(again).duplicates == 2)
-        let all = try fixture.store.read(
-            fixture.subscriptions.prepare(report, expires: .now() + .seconds(600), by: fixture.source, fixture.sodium, at: .now()) { _ in
-                true
-            })
+        let all = try fixture.store.read(fixture.preparation(report) { _ in true })
         #expect(all.duplicates == 2 && all.isWanted && all.notifications.isEmpty)
     }
 

@@ -92,12 +92,7 @@ struct SecondReportTests {
         let near = NotifyMessage(
             account: honest.account, hash: honest.hash, namespace: honest.namespace, storedAt: honest.storedAt,
             expiresAt: now.milliseconds + 300, data: honest.data.map { Array($0) })
-        func prepare(_ report: NotifyMessage) throws -> PreparedMessage {
-            let expires = MessageRules.expiry(of: report, receivedAt: now.milliseconds, ageLimit: 600_000)
-            let preparation = fixture.subscriptions.prepare(
-                report, expires: Timestamp(milliseconds: expires), by: fixture.source, fixture.sodium, at: now)
-            return try fixture.store.read(preparation)
-        }
+        func prepare(_ report: NotifyMessage) throws -> PreparedMessage { try fixture.prepare(report, receivedAt: now) }
         #expect(try await fixture.notify(try prepare(near)).queued.count == 1)
         // A server may report any end: the expiry is no loss of the node.
         #expect(fixture.source.othersChooseExpiry)
@@ -118,22 +113,17 @@ struct SecondReportTests {
         try await fixture.subscribe(account, SessionDevice(), at: .now - 10)
         let now = Timestamp.now()
         let report = message(for: account, expiresAt: now.milliseconds + 600_000)
-        func prepare(_ receivedAt: Int64) throws -> PreparedMessage {
-            let expires = MessageRules.expiry(of: report, receivedAt: receivedAt, ageLimit: 600_000)
-            let preparation = fixture.subscriptions.prepare(
-                report, expires: Timestamp(milliseconds: expires),
-                mayEndOtherwise: MessageRules.mayEndOtherwise(report, receivedAt: receivedAt, ageLimit: 600_000), by: fixture.source,
-                fixture.sodium, at: now)
-            return try fixture.store.read(preparation)
+        func prepare(_ milliseconds: Int64) throws -> PreparedMessage {
+            try fixture.prepare(report, receivedAt: now + .milliseconds(milliseconds), at: now)
         }
-        let reports = try order.map { try prepare(now.milliseconds - 500 + 1000 * $0) }
+        let reports = try order.map { try prepare(1000 * $0 - 500) }
         #expect(reports[0].notifications.map(\.delivery) != reports[1].notifications.map(\.delivery))
         #expect(try await fixture.notify(reports[0]).queued.count == 1)
         #expect(try await fixture.notify(reports[1]).duplicates == 1)
         #expect(try await fixture.store.commit(fixture.subscriptions.notifyTogether([reports[1]])).map { $0?.duplicates } == [1])
         // Both in one command.
         try await fixture.subscribe(account, SessionDevice())
-        let both = try order.map { try prepare(now.milliseconds - 500 + 1000 * $0) }
+        let both = try order.map { try prepare(1000 * $0 - 500) }
         let notified = try await fixture.store.commit(fixture.subscriptions.notifyTogether(both))
         #expect(notified.map { $0?.queued.count } == [1, 0] && notified.map { $0?.duplicates } == [1, 2])
         try fixture.store.close()

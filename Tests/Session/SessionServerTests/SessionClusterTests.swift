@@ -44,11 +44,10 @@ struct SessionClusterTests {
     func division() async throws {
         let accounts = try (0..<24).map { _ in try SessionAccount.sessionID() }
         let devices = accounts.map { _ in SessionDevice(.apns) }
-        func handOverAtOnce(_ configuration: inout SessionPush.Configuration) { configuration.handoverTime = .zero }
-        try await first.withNode(configure: handOverAtOnce) { a async throws in
+        try await first.withNode(configure: { $0.handoverTime = .zero }) { a async throws in
             for (account, device) in zip(accounts, devices).prefix(12) { _ = try await a.subscribe(account, device) }
             try await eventually { isDivided(Array(accounts.prefix(12)), a) }
-            try await second.withNode(configure: handOverAtOnce) { b async throws in
+            try await second.withNode(configure: { $0.handoverTime = .zero }) { b async throws in
                 // Existing accounts of the second node's share have moved.
                 try await eventually { isDivided(Array(accounts.prefix(12)), a, b) }
                 // The other accounts subscribe at one node, and are monitored by the node that owns them.
@@ -81,12 +80,11 @@ struct SessionClusterTests {
     @Test("An account that moves is monitored by both nodes for a while")
     func handover() async throws {
         let accounts = try (0..<16).map { _ in try SessionAccount.sessionID() }
-        func keep(_ configuration: inout SessionPush.Configuration) { configuration.handoverTime = .seconds(3600) }
-        try await first.withNode(configure: keep) { a async throws in
+        try await first.withNode(configure: { $0.handoverTime = .seconds(3600) }) { a async throws in
             for account in accounts { _ = try await a.subscribe(account, SessionDevice()) }
             // Waits until this node has joined; otherwise the other node would start with all accounts.
             try await eventually { first.monitor.accounts.count == 16 && nodeCount(a) == 1 }
-            try await second.withNode(configure: keep) { b async throws in
+            try await second.withNode(configure: { $0.handoverTime = .seconds(3600) }) { b async throws in
                 try await eventually {
                     guard let share = service(b)?.sharedMonitoring?.share, share.nodeCount == 2 else { return false }
                     return Set(second.monitor.accounts) == Set(accounts.map(\.id).filter { share.contains($0.leadingBits) })
@@ -116,12 +114,11 @@ struct SessionClusterTests {
     @Test("A node that reaches no storage server leaves all accounts to the other, until it reaches one")
     func withoutServers() async throws {
         let accounts = try (0..<16).map { _ in try SessionAccount.sessionID() }
-        func handOverAtOnce(_ configuration: inout SessionPush.Configuration) { configuration.handoverTime = .zero }
         second.monitor.figures.connectedServers = 0
-        try await first.withNode(configure: handOverAtOnce) { a async throws in
+        try await first.withNode(configure: { $0.handoverTime = .zero }) { a async throws in
             for account in accounts { _ = try await a.subscribe(account, SessionDevice()) }
             try await eventually { isDivided(accounts, a) }
-            try await second.withNode(configure: handOverAtOnce) { b async throws in
+            try await second.withNode(configure: { $0.handoverTime = .zero }) { b async throws in
                 try await eventually { nodeCount(b) != nil && nodeCount(b) == nodeCount(a) }
                 #expect(second.monitor.accounts.isEmpty && first.monitor.accounts.count == 16)
                 second.monitor.figures.connectedServers = 4

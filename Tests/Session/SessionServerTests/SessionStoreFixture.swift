@@ -63,8 +63,20 @@ struct SessionStoreFixture {
         try await notify(try prepare(message, at: now), at: now, admits: admits)
     }
 
-    func preparation(_ message: NotifyMessage, at now: Timestamp = .now()) -> StoreCommand<PreparedMessage> {
-        subscriptions.prepare(message, expires: now + .seconds(600), by: source, sodium, at: now)
+    func preparation(
+        _ message: NotifyMessage, at now: Timestamp = .now(), unless isKnown: @escaping @Sendable (DeliveryID) -> Bool = { _ in false }
+    ) -> StoreCommand<PreparedMessage> {
+        subscriptions.prepare(message, expires: now + .seconds(600), by: source, sodium, at: now, unless: isKnown)
+    }
+
+    /// As the intake does, with an age limit of 10 minutes.
+    func prepare(_ message: NotifyMessage, receivedAt: Timestamp, at now: Timestamp? = nil) throws -> PreparedMessage {
+        let (arrival, limit) = (receivedAt.milliseconds, Int64(600_000))
+        let expires = Timestamp(milliseconds: MessageRules.expiry(of: message, receivedAt: arrival, ageLimit: limit))
+        let mayEndOtherwise = MessageRules.mayEndOtherwise(message, receivedAt: arrival, ageLimit: limit)
+        return try store.read(
+            subscriptions.prepare(
+                message, expires: expires, mayEndOtherwise: mayEndOtherwise, by: source, sodium, at: now ?? receivedAt))
     }
 
     func prepare(_ message: NotifyMessage, at now: Timestamp = .now()) throws -> PreparedMessage {
@@ -99,4 +111,15 @@ func message(
 ) -> NotifyMessage {
     NotifyMessage(
         account: account.id, hash: hash, namespace: namespace, storedAt: storedAt, expiresAt: expiresAt, data: data)
+}
+
+extension SubscriptionForm {
+    /// The same, as if another key had signed it.
+    func delegated(_ delegation: Delegation) -> SubscriptionForm {
+        let authority = SignedAuthority(
+            account: authority.account, sessionKey: authority.sessionKey, delegation: delegation, signedAt: authority.signedAt,
+            signature: authority.signature)
+        return SubscriptionForm(
+            authority: authority, namespaces: namespaces, wantsData: wantsData, device: device, encryptionKey: encryptionKey)
+    }
 }

@@ -9,12 +9,7 @@ import WakuCrypto
 @Suite struct SubscriptionRecordTests {
     private func record(_ delegation: Delegation, _ account: SessionAccount, namespaces: [Int16]) -> SubscriptionRecord {
         let form = account.subscription(SessionDevice(token: "tök\u{0}en"), namespaces: namespaces, wantsData: false)
-        let authority = SignedAuthority(
-            account: account.id, sessionKey: form.authority.sessionKey, delegation: delegation, signedAt: form.authority.signedAt,
-            signature: form.authority.signature)
-        return SubscriptionRecord(
-            SubscriptionForm(
-                authority: authority, namespaces: namespaces, wantsData: false, device: form.device, encryptionKey: form.encryptionKey))
+        return SubscriptionRecord(form.delegated(delegation))
     }
 
     private static let delegations: [Delegation] = [

@@ -105,14 +105,11 @@ import WakuCrypto
         #expect(MonitorOutcome.outcomes(parsing: second[0], count: 1) == [.refused(.signature)])
         #expect(server.figures == .init(connections: 1, requests: 2, accepted: 2, refused: 1, accounts: 2))
 
-        let message = NotifyMessage(
-            account: person.account, hash: String(repeating: "h", count: 43), namespace: 0, storedAt: 1, expiresAt: 2, data: [9])
+        let message = NotifyMessage.sample(of: person.account, data: [9])
         #expect(server.report(message) == 1)
         try await eventually { events.all.count == 4 }
         #expect(events.all[3] == .command("notify.message", parts: [message.encoded()]))
-        #expect(
-            server.report(
-                NotifyMessage(account: try client().account, hash: message.hash, namespace: 0, storedAt: 1, expiresAt: 2, data: nil)) == 0)
+        #expect(server.report(.sample(of: try client().account)) == 0)
         await connections.shutDown()
         try await eventually { server.figures.connections == 0 && !server.isMonitored(person.account) }
         await server.shutDown()
@@ -134,11 +131,7 @@ import WakuCrypto
         connections.request(.init(rawValue: 2), MonitorEntry.command, tag: [1], body: entry.bytes)
         try await eventually { events.all.count == 2 }
         // Only at the server that was asked.
-        #expect(
-            servers.report(
-                NotifyMessage(
-                    account: group.account, hash: String(repeating: "h", count: 32), namespace: 0, storedAt: 1, expiresAt: 2, data: nil))
-                == 1)
+        #expect(servers.report(.sample(of: group.account)) == 1)
         try await eventually { events.all.count == 3 }
         await connections.shutDown()
         await servers.shutDown()
@@ -214,8 +207,7 @@ struct SessionStandInInteropTests {
         let seed = key.seed.withBytes { hexString($0) }
         try python.tell("monitor \(description.port) \(hexString(description.publicKey)) \(seed) 1700000000")
         #expect(try await python.says("monitored") == [hexString(Array("d7:successi1ee".utf8))])
-        let message = NotifyMessage(
-            account: client.account, hash: String(repeating: "h", count: 43), namespace: 0, storedAt: 1, expiresAt: 2, data: [9])
+        let message = NotifyMessage.sample(of: client.account, data: [9])
         #expect(server.report(message) == 1)
         try python.tell("report")
         #expect(try await python.says("reported") == [hexString(message.encoded())])

@@ -162,7 +162,8 @@ struct SessionResponder: HTTPResponder {
                 answer = response
                 times.trace?.mark(.answered)
             case .requests(let prepared, let endpoint, let answers):
-                answer = Self.inner(self.answer(to: prepared, answers, at: endpoint))
+                let own = self.answer(to: prepared, answers, at: endpoint)
+                answer = .json(own.json, retryAfter: own.retryAfter)
                 counters.reached(.answered, .registration, times: times)
             }
             counters.increment(.sessionOnionRequests, SessionOnionLabel.answered)
@@ -197,8 +198,6 @@ struct SessionResponder: HTTPResponder {
             answer.retryAfter == nil ? .ok : .serviceUnavailable, type: "application/json", text: answer.json, retryAfter: answer.retryAfter
         )
     }
-
-    private static func inner(_ answer: Answer) -> OnionInnerResponse { .json(answer.json, retryAfter: answer.retryAfter) }
 
     private static func unavailable(_ error: RequestError) -> Response {
         text(.serviceUnavailable, error.message, retryAfter: error.retryAfter)

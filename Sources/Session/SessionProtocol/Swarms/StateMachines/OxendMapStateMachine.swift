@@ -40,18 +40,18 @@ struct OxendMapStateMachine: Sendable {
         case connected(ConnectionNumber, Schedule)
     }
 
-    /// The times of a connection.
     private struct Schedule: Sendable {
-        var servers: Outstanding?
-        var blocks: Outstanding?
+        var servers: Repeated
+        var blocks: Repeated
         var askedAt: Instant?
-        var askAt: Instant
-        var subscribeAt: Instant
     }
 
-    private struct Outstanding: Sendable {
-        let tag: RequestTag
-        let deadline: Instant
+    /// A request that is repeated.
+    private struct Repeated: Sendable {
+        var dueAt: Instant
+        var outstanding: (tag: RequestTag, deadline: Instant)?
+
+        var wakeUp: Instant { outstanding?.deadline ?? dueAt }
     }
 
     private let configuration: Configuration
@@ -81,8 +81,7 @@ struct OxendMapStateMachine: Sendable {
         switch state {
         case .idle(let retryAt): retryAt
         case .connecting(_, let deadline): deadline
-        case .connected(_, let schedule):
-            min(schedule.servers?.deadline ?? schedule.askAt, schedule.blocks?.deadline ?? schedule.subscribeAt)
+        case .connected(_, let schedule): min(schedule.servers.wakeUp, schedule.blocks.wakeUp)
         }
     }
 
@@ -98,30 +97,33 @@ struct OxendMapStateMachine: Sendable {
         case .connecting(let number, let deadline):
             if deadline <= now { close(number, at: now) }
         case .connected(let number, var schedule):
-            let isSilent = [schedule.servers, schedule.blocks].contains { $0.map { $0.deadline <= now } ?? false }
+            let isSilent = [schedule.servers, schedule.blocks].contains { $0.outstanding.map { $0.deadline <= now } ?? false }
             guard !isSilent else { return close(number, at: now) }
-            if schedule.servers == nil, schedule.askAt <= now {
-                let request = request(at: now)
-                schedule.servers = request
+            if let tag = request(&schedule.servers, every: configuration.interval, at: now) {
                 schedule.askedAt = now
-                schedule.askAt = now + configuration.interval
-                actions.append(.requestServers(number, request.tag))
+                actions.append(.requestServers(number, tag))
             }
-            if schedule.blocks == nil, schedule.subscribeAt <= now {
-                let request = request(at: now)
-                schedule.blocks = request
-                schedule.subscribeAt = now + configuration.blockSubscription
-                actions.append(.subscribeToBlocks(number, request.tag))
+            if let tag = request(&schedule.blocks, every: configuration.blockSubscription, at: now) {
+                actions.append(.subscribeToBlocks(number, tag))
             }
             state = .connected(number, schedule)
         }
+    }
+
+    /// - Returns: nil unless the request is due.
+    private mutating func request(_ repeated: inout Repeated, every interval: Duration, at now: Instant) -> RequestTag? {
+        guard repeated.outstanding == nil, repeated.dueAt <= now else { return nil }
+        lastTag += 1
+        let tag = RequestTag(rawValue: lastTag)
+        repeated = Repeated(dueAt: now + interval, outstanding: (tag, now + configuration.replyTimeout))
+        return tag
     }
 
     /// HELLO was received.
     mutating func connected(_ number: ConnectionNumber, at now: Instant) {
         guard case .connecting(number, _) = state else { return }
         failures = 0
-        state = .connected(number, Schedule(askAt: now, subscribeAt: now))
+        state = .connected(number, Schedule(servers: Repeated(dueAt: now), blocks: Repeated(dueAt: now)))
         advance(to: now)
     }
 
@@ -141,16 +143,11 @@ struct OxendMapStateMachine: Sendable {
         failed(number, at: now)
     }
 
-    private mutating func request(at now: Instant) -> Outstanding {
-        lastTag += 1
-        return Outstanding(tag: RequestTag(rawValue: lastTag), deadline: now + configuration.replyTimeout)
-    }
-
     /// A reply to a request was received: a list, an error, or the answer to `sub.block`.
     mutating func replied(_ tag: RequestTag, at now: Instant) {
         guard case .connected(let number, var schedule) = state else { return }
-        if schedule.servers?.tag == tag { schedule.servers = nil }
-        if schedule.blocks?.tag == tag { schedule.blocks = nil }
+        if schedule.servers.outstanding?.tag == tag { schedule.servers.outstanding = nil }
+        if schedule.blocks.outstanding?.tag == tag { schedule.blocks.outstanding = nil }
         state = .connected(number, schedule)
         advance(to: now)
     }
@@ -159,7 +156,7 @@ struct OxendMapStateMachine: Sendable {
     mutating func want(at now: Instant) {
         guard case .connected(let number, var schedule) = state else { return }
         let earliest = schedule.askedAt.map { max(now, $0 + configuration.shortestInterval) } ?? now
-        schedule.askAt = min(schedule.askAt, earliest)
+        schedule.servers.dueAt = min(schedule.servers.dueAt, earliest)
         state = .connected(number, schedule)
         advance(to: now)
     }

@@ -42,9 +42,7 @@ struct HostileStorageServerTests {
         try test.network.peer.tell("attack 0 \(kind)")
         for number in 0..<20 {
             let name = PythonNetwork.hash("honest-\(number)")
-            #expect(
-                honest.report(NotifyMessage(account: other.account, hash: name, namespace: 0, storedAt: 1, expiresAt: .max, data: nil)) == 1
-            )
+            #expect(honest.report(.sample(of: other.account, hash: name)) == 1)
             try await eventually { test.inbox.hashes.contains(name) }
         }
         try await eventually { outcome(test) }

@@ -49,10 +49,6 @@ struct MovesOverSocketsTests {
         }
     }
 
-    private func report(_ account: AccountID, _ name: String) -> NotifyMessage {
-        NotifyMessage(account: account, hash: PythonNetwork.hash(name), namespace: 0, storedAt: 1, expiresAt: .max, data: nil)
-    }
-
     @Test func accountsThatMoveAreMonitoredAtTheServersThatAreNamed() async throws {
         // The old servers are not asked again during the test, however slow the machine is.
         try await withMonitor {
@@ -66,7 +62,7 @@ struct MovesOverSocketsTests {
             print("\(accounts.count) accounts at \(Self.serverCount) servers moved in \(ContinuousClock.now - start)")
             try await eventually { events.count(.ended) == accounts.count * Self.serverCount }
             #expect(servers.monitorCount(in: Self.new) == accounts.count * Self.serverCount)
-            #expect(servers.report(report(accounts[0], "moved")) == Self.serverCount)
+            #expect(servers.report(.sample(of: accounts[0], hash: PythonNetwork.hash("moved"))) == Self.serverCount)
             try await eventually { inbox.hashes.count == Self.serverCount }
             #expect(events.count(.disconnected) == 0, "\(log.lines)")
         }
@@ -77,7 +73,7 @@ struct MovesOverSocketsTests {
             (configuration.drops.burst, configuration.drops.rate) = (100, 200)
         } _: { servers, accounts, inbox, events, log in
             for _ in 0..<200 { servers.send(command: "notify.other", [1]) }
-            #expect(servers.report(report(accounts[0], "behind")) == Self.serverCount)
+            #expect(servers.report(.sample(of: accounts[0], hash: PythonNetwork.hash("behind"))) == Self.serverCount)
             try await eventually { inbox.hashes.count == Self.serverCount }
             #expect(events.dropped(.unknownCommand) == 200 * Self.serverCount)
             #expect(log.contains("reading slowly from storage server: too many invalid messages"))

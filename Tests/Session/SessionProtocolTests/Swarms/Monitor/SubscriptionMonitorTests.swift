@@ -181,12 +181,8 @@ struct SubscriptionMonitorTests {
         try await eventually { test.events.count(.refused(MonitorRefusal(code: errcode))) == 1 && test.monitor.figures.refusals == 1 }
         // From now on the server accepts the account, and may report its messages.
         try await test.network.tell("refuse 0 \(client.account.hex) 0")
-        try await test.network.tell(
-            "tell 0 "
-                + hexString(
-                    NotifyMessage(
-                        account: client.account, hash: PythonNetwork.hash("lie"), namespace: 0, storedAt: 1, expiresAt: .max, data: nil
-                    ).encoded()))
+        let lie = NotifyMessage.sample(of: client.account, hash: PythonNetwork.hash("lie"))
+        try await test.network.tell("tell 0 " + hexString(lie.encoded()))
         try await test.dropped(.unsolicited)
         try await test.received(1, client, "truth")
         #expect(test.inbox.hashes == [PythonNetwork.hash("truth")])
