@@ -15,6 +15,15 @@ import Storage
 import Synchronization
 
 /// The running Session protocol: see ``SessionPush``.
+///
+///     subscription   HTTP or an onion request ──▶ SessionResponder ──▶ RequestPreparation: SubscriptionForm, SignatureVerifier (in FairWorkers)
+///                    ──▶ SubscriptionCommits ──▶ Subscriptions.apply: RequestBatch decides by SubscriptionRules and DevicePlaces ──▶ store
+///                    ──▶ MonitoringChange ──▶ SharedMonitoring (several nodes) ──▶ SubscriptionMonitor, which drives a MonitorStateMachine
+///                    ──▶ StoredEntries: MonitorEntry ──▶ OxenMQClient ──▶ `monitor.messages` at all storage servers of the swarm
+///
+///     message        `notify.message` ──▶ OxenMQClient ──▶ SubscriptionMonitor: NotifyMessage, if MonitorStateMachine accepts it ──▶ MessageQueue
+///                    ──▶ SessionIntake: MessageRules ──▶ Subscriptions.prepare: a SessionPayload for each device, sealed
+///                    ──▶ Subscriptions.notifyTogether ──▶ outbox ──▶ Delivery, by SessionDeliverySource: SessionContent ──▶ gorush
 final class SessionService: RateLimitedService {
     private static let retryInterval = Duration.seconds(1)
     /// The time between two readings of damaged pages.

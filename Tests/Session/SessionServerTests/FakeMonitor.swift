@@ -86,7 +86,7 @@ final class FakeMonitor: SubscriptionMonitoring {
     }
 
     func take(_ messages: [NotifyMessage], receivedAt: Int64 = .now * 1000) async {
-        await state.withLock(\.receiver)?.take(messages.map { ReportedMessage($0, receivedAt: receivedAt) })
+        await state.withLock(\.receiver)?.take(messages.map { ($0, receivedAt) })
     }
     func settle() async { await state.withLock(\.receiver)?.settle() }
 

@@ -19,15 +19,10 @@ struct RequestTurns<Request: Sendable>: Sendable {
     /// The size of the smallest signed entry of a body.
     private static var signedByteCount: Int { 384 }
 
-    private struct Waiting: Sendable {
-        let request: Request
-        let deadline: Instant
-    }
-
     private let limits: Limits
     /// An element for each request in ``lines``, without the request.
     private var networks: DeficitTurns<SenderNetwork, Void>
-    private var lines: [SenderNetwork: DeficitTurns<RequestSender, Waiting>] = [:]
+    private var lines: [SenderNetwork: DeficitTurns<RequestSender, (request: Request, deadline: Instant)>] = [:]
 
     init(limits: Limits = Limits()) {
         self.limits = limits
@@ -48,7 +43,7 @@ struct RequestTurns<Request: Sendable>: Sendable {
         let cost = Self.price(byteCount: min(byteCount, limits.byteLimit))
         networks.append((), cost: cost, of: client.network)
         lines[client.network, default: DeficitTurns(quantum: limits.quantum, costLimit: .max)]
-            .append(Waiting(request: request, deadline: deadline), cost: cost, of: client)
+            .append((request, deadline), cost: cost, of: client)
         return true
     }
 

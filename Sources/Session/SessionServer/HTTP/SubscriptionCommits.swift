@@ -17,10 +17,7 @@ final class SubscriptionCommits: Sendable {
     private let pending: Mutex<PendingBodies<Waiting>>
 
     /// A body on its way to the store.
-    private struct Waiting: Sendable {
-        let command: StoreCommand<AppliedRequests>
-        let answer: FirstAnswer
-    }
+    private typealias Waiting = (command: StoreCommand<AppliedRequests>, answer: FirstAnswer)
 
     /// - Parameters:
     ///   - services: push services with a gorush endpoint.
@@ -62,7 +59,7 @@ final class SubscriptionCommits: Sendable {
             completion((try? result.get()) ?? all(.storeFailed))
         }
         let size = PendingBodySize(network: network, byteCount: byteCount, requestCount: requests.count)
-        guard pending.withLock({ $0.add(Waiting(command: command, answer: answer), size) }) else { return completion(all(.overloaded)) }
+        guard pending.withLock({ $0.add((command, answer), size) }) else { return completion(all(.overloaded)) }
         timeout.watch(answer)
         submitNext()
     }

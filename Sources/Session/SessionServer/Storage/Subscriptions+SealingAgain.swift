@@ -13,18 +13,14 @@ extension Subscriptions {
         SessionStorage.subscription, [SessionStorage.signedAt, SessionStorage.sealed], where: [.equal(.id)])
 
     /// A renewed subscription.
-    private struct Renewal: Sendable {
-        let name: [UInt8]
-        let row: Int64
-        let record: SubscriptionRecord
-    }
+    private typealias Renewal = (name: [UInt8], row: Int64, record: SubscriptionRecord)
 
     /// The changes of waiting notifications.
     func sealAgain(_ batch: RequestBatch, names: [[UInt8]]) -> StoreCommand<[Change]> {
         let renewals = names.compactMap { name in
             batch.names[name].flatMap { state in
                 guard !state.endsRow, let row = state.row, let form = state.form else { return nil as Renewal? }
-                return Renewal(name: name, row: row.id, record: SubscriptionRecord(form))
+                return (name, row.id, SubscriptionRecord(form))
             }
         }
         guard let sodium, !renewals.isEmpty else { return .done([]) }

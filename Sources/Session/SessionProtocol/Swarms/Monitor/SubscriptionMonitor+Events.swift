@@ -81,7 +81,7 @@ extension SubscriptionMonitor {
             try MessageRules.admit(message, isMonitored: isMonitored, at: now)
             count(.received)
             let (isFirst, isFull) = messages.withLock {
-                ($0.isEmpty, $0.append(ReportedMessage(message, receivedAt: now), from: number, deviceCount: deviceCount))
+                ($0.isEmpty, $0.append((message, now), from: number, deviceCount: deviceCount))
             }
             // One signal suffices: the reader empties the queue before it waits again.
             if isFirst { messageAdded.signal() }

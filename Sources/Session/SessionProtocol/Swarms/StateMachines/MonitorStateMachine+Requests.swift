@@ -237,7 +237,7 @@ extension MonitorStateMachine {
         lastTag += 1
         let tag = RequestTag(rawValue: lastTag)
         unansweredByteCount += size
-        requests[tag] = Request(server: index, sequences: members.map(\.sequence), byteCount: size)
+        requests[tag] = (index, members.map(\.sequence), size)
         servers[index].outstanding.append((tag, nil))
         actions.append(.ask(number, tag, members.map { subscriptions.id(ofSlot: $0.slot) }))
         return true

@@ -76,11 +76,7 @@ extension MonitorStateMachine {
     }
 
     /// An unanswered request.
-    struct Request: Sendable {
-        let server: Int
-        let sequences: [UInt64]
-        let byteCount: Int
-    }
+    typealias Request = (server: Int, sequences: [UInt64], byteCount: Int)
 
     /// A storage server of the map, or of a hint.
     struct Server: Sendable {

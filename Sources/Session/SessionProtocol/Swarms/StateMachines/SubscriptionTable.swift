@@ -27,11 +27,7 @@ struct SubscriptionTable: Sendable {
     }
 
     /// A subscription's place in a swarm that it has left, and the first and last sequence numbers that it had there.
-    struct Departure: Sendable {
-        let swarm: Int
-        let firstSequence: UInt64
-        let sequence: UInt64
-    }
+    typealias Departure = (swarm: Int, firstSequence: UInt64, sequence: UInt64)
 
     var slots: ContiguousArray<Slot> = []
     private var freeSlots: [Int32] = []
@@ -77,12 +73,9 @@ struct SubscriptionTable: Sendable {
     /// - Returns: Its slots: see ``slots(of:)``. Existing slots keep their sequence numbers.
     mutating func set(_ id: SubscriptionID, account: AccountID, byteCount: Int, swarm: (AccountID) -> Int?) -> [Int] {
         let size = Int32(clamping: byteCount)
-        if let slot = slot(of: id) {
-            slots[slot].byteCount = size
-            let copies = copies(ofSlot: slot)
-            for copy in copies { slots[copy].byteCount = size }
-            return [slot] + copies
-        }
+        let known = slots(of: id)
+        for slot in known { slots[slot].byteCount = size }
+        guard known.isEmpty else { return known }
         let owner = index(of: account) ?? add(account, swarm: swarm(account))
         let slot = link(id, byteCount: size, to: owner)
         slotIndex.insert(slot) { [slots] in Self.hash(slots[$0].id) }
@@ -135,7 +128,7 @@ struct SubscriptionTable: Sendable {
         unlink(Int32(slot), from: owner)
         slots[slot].sequence = 0
         freeSlots.append(Int32(slot))
-        return swarm.map { Departure(swarm: $0, firstSequence: one.firstSequence, sequence: one.sequence) }
+        return swarm.map { ($0, one.firstSequence, one.sequence) }
     }
 
     private mutating func unlink(_ slot: Int32, from owner: Int) {

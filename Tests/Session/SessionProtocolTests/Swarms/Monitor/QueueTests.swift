@@ -117,10 +117,10 @@ import Testing
     private func connection(_ number: UInt64) -> ConnectionNumber { ConnectionNumber(rawValue: number) }
 
     private func message(_ number: Int, of owner: UInt64 = 1) -> ReportedMessage {
-        ReportedMessage(
-            NotifyMessage(
-                account: account(owner), hash: String(repeating: "h", count: 32), namespace: 0, storedAt: Int64(number), expiresAt: 0,
-                data: [UInt8](repeating: 0, count: 100)), receivedAt: 0)
+        let message = NotifyMessage(
+            account: account(owner), hash: String(repeating: "h", count: 32), namespace: 0, storedAt: Int64(number), expiresAt: 0,
+            data: [UInt8](repeating: 0, count: 100))
+        return (message, 0)
     }
 }
 

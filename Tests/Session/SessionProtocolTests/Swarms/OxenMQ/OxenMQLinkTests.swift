@@ -35,6 +35,14 @@ import Testing
         try await eventually { log.of(connection) == [.hello] }
     }
 
+    private func greeted(
+        pauses: Bool = false, _ configure: (inout OxenMQClient.Configuration) -> Void = { _ in }
+    ) async throws -> (OxenMQClient, RawZMTPServer) {
+        let (client, server) = (client(pauses: pauses, configure), try RawZMTPServer())
+        try await greeted(client, server)
+        return (client, server)
+    }
+
     private static func message(_ number: Int, padding: Int = 0) -> [UInt8] {
         ZMTPFrame.encode(Array("notify.message".utf8), flags: 1)
             + ZMTPFrame.encode(Array("\(number)".utf8) + [UInt8](repeating: 0x20, count: padding))
@@ -53,9 +61,7 @@ import Testing
     // MARK: Pauses and ends
 
     @Test func pausedConnectionMakesTheServerWait() async throws {
-        let server = try RawZMTPServer()
-        let client = self.client(pauses: true)
-        try await greeted(client, server)
+        let (client, server) = try await greeted(pauses: true)
         server.send(Self.message(0))
         try await eventually { server.isSent && numbers == [0] }
         var count = 1
@@ -74,9 +80,7 @@ import Testing
     /// libzmq 4.3.4 loses messages, or ends the process: `stream_engine_base.cpp`, issue 4364.
     @Test(arguments: [false, true], [false, true])
     func messagesBeforeTheEndOfAPausedConnectionArrive(isReset: Bool, withPings: Bool) async throws {
-        let server = try RawZMTPServer()
-        let client = self.client(pauses: true)
-        try await greeted(client, server)
+        let (client, server) = try await greeted(pauses: true)
         for number in 0..<300 { server.send(Self.message(number) + (withPings ? Self.ping : [])) }
         try await eventually { server.isReceived && numbers.count == 1 }
         server.end(byReset: isReset)
@@ -86,9 +90,7 @@ import Testing
     }
 
     @Test func endWhileAMessageIsIncompleteIsAnEnd() async throws {
-        let server = try RawZMTPServer()
-        let client = self.client()
-        try await greeted(client, server)
+        let (client, server) = try await greeted()
         server.send(Self.message(0) + ZMTPFrame.encode([1], flags: 1) + [0, 100, 1])
         try await eventually { server.isSent }
         server.end(byReset: false)
@@ -147,9 +149,7 @@ import Testing
     // MARK: Limits
 
     @Test func endlessMessageEndsTheConnection() async throws {
-        let server = try RawZMTPServer()
-        let client = self.client { $0.unreceived.each = 200_000 }
-        try await greeted(client, server)
+        let (client, server) = try await greeted { $0.unreceived.each = 200_000 }
         let part = ZMTPFrame.encode([UInt8](repeating: 1, count: 60_000), flags: 1)
         server.send(Self.message(0) + part + part + part)
         try await eventually { server.isSent && numbers == [0] }
