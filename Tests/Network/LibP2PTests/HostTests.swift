@@ -158,6 +158,31 @@ import WakuCrypto
         }
     }
 
+    /// Far more than the window of a stream.
+    @Test func aSourceIsSentInOrder() async throws {
+        try await withTwoHosts { dialer, listener in
+            let received = Mutex<[Int]>([])
+            let left = Mutex(Array(0..<1_000))
+            listener.serve("/count/1.0.0") { stream in
+                for try await batch in stream.messages(limit: 20_000) {
+                    received.withLock { $0 += batch.map { $0.getInteger(at: $0.readerIndex, as: Int.self) ?? -1 } }
+                }
+            }
+            let stream = try await dialer.openStream(to: listener.peerID, ["/count/1.0.0"])
+            stream.send {
+                guard let number = left.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else { return nil }
+                var message = ByteBuffer(integer: number)
+                message.writeRepeatingByte(0, count: 10_000)
+                return PeerStream.delimited(message)
+            }
+            try await eventually { received.withLock { $0.count } == 1_000 }
+            left.withLock { $0.append(1_000) }
+            stream.announce()
+            try await eventually { received.withLock { $0.count } == 1_001 }
+            #expect(received.withLock { $0 } == Array(0...1_000))
+        }
+    }
+
     @Test func manyStreamsAtOnce() async throws {
         try await withTwoHosts { dialer, listener in
             listener.serve("/double/1.0.0", streamsPerPeer: 100) { stream in

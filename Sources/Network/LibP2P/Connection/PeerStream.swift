@@ -38,6 +38,8 @@ public final class PeerStream: Sendable {
         var isClosed = false
         /// Whether the event loop was notified of queued data.
         var isAnnounced = false
+        /// See ``PeerStream/send(_:)``.
+        var source: (@Sendable () -> ByteBuffer?)?
         var failure: (any Error)?
         /// The earliest of ``PeerStream/endAfter(_:)``.
         var deadline = NIODeadline.distantFuture
@@ -156,7 +158,15 @@ public final class PeerStream: Sendable {
         }
     }
 
-    private func announce() {
+    /// Sends what `source` returns, as soon as nothing else is queued and the connection is writable, until it returns nil. It is called on the event
+    /// loop, and again after ``announce()``. Ends with the stream.
+    package func send(_ source: @escaping @Sendable () -> ByteBuffer?) {
+        state.withLock { if $0.failure == nil, !$0.isFinishing { $0.source = source } }
+        announce()
+    }
+
+    /// There is more to send.
+    package func announce() {
         let isNew = state.withLock { state in
             defer { state.isAnnounced = true }
             return !state.isAnnounced
@@ -168,7 +178,10 @@ public final class PeerStream: Sendable {
 
     /// Ends writing; queued bytes are still sent. The peer may continue to send.
     public func finish() {
-        state.withLock { $0.isFinishing = true }
+        state.withLock { state in
+            state.isFinishing = true
+            state.source = nil
+        }
         announce()
     }
 
@@ -247,11 +260,20 @@ public final class PeerStream: Sendable {
 
     /// Writes one frame of queued data to the session if the send window allows it.
     func frameData(_ session: inout YamuxSession) -> (hasMore: Bool, isFinished: Bool) {
+        // Called without the lock: it may have one of its own that is held while this stream is notified.
+        let source = state.withLock { state in
+            state.isAnnounced = false
+            return state.queued == 0 ? state.source : nil
+        }
+        let next = source?()
         var woken: [CheckedContinuation<Void, Never>] = []
         defer { for writer in woken { writer.resume() } }
         return state.withLock { state in
-            state.isAnnounced = false
             guard state.failure == nil, !state.isFinished else { return (false, false) }
+            if let next {
+                Self.enqueue(next, &state)
+                connection.charge(next.readableBytes)
+            }
             let sent = session.send(state.queued, on: id) { output, count in
                 var rest = count
                 while rest > 0, var first = state.outbox.popFirst() {
@@ -271,13 +293,16 @@ public final class PeerStream: Sendable {
                 state.isFinished = true
                 return (false, true)
             }
-            return (state.queued > 0 && session.sendWindow(id) > 0, false)
+            // After the end of a frame the source may have another one.
+            let hasMore = state.queued > 0 || sent > 0 && state.source != nil
+            return (hasMore && session.sendWindow(id) > 0, false)
         }
     }
 
     func fail(_ error: any Error) {
         let (reader, writers) = state.withLock { state in
             if state.failure == nil { state.failure = error }
+            state.source = nil
             // A reset discards data received before.
             if !state.isFinishedByPeer { state.inbox = ByteBuffer() }
             state.outbox.removeAll()

@@ -89,8 +89,8 @@ final class GossipDriver: Sendable {
         var heardAt: Instant
         /// When the queue became non-empty or was last written from; nil while it is empty.
         var pendingSince: Instant?
-        /// Signals that frames are waiting to be written.
-        let framesQueued = WakeUpSignal()
+        /// Called when frames wait to be written; nil until there is a stream to write them to.
+        var onFrames: (@Sendable () -> Void)?
 
         mutating func nextFrame(at now: Instant) -> [UInt8]? {
             defer { pendingSince = queue.isEmpty ? nil : now }
@@ -129,8 +129,7 @@ final class GossipDriver: Sendable {
 
         /// The connection to a peer ended.
         mutating func remove(_ number: PeerNumber, at now: Instant) {
-            guard let outbound = outbounds.removeValue(forKey: number) else { return }
-            outbound.framesQueued.finish()
+            guard outbounds.removeValue(forKey: number) != nil else { return }
             gossip.disconnected(number, at: now)
             updateCoverage(at: now)
         }
@@ -180,33 +179,33 @@ final class GossipDriver: Sendable {
 
     /// A gossip stream is open over this connection, in either direction.
     ///
-    /// - Parameter isCurrent: Whether this is still the connection to the peer. A connection lost meanwhile must not replace its successor.
-    /// - Returns: A signal that wakes when there are frames to write and ends when the peer disconnects.
+    /// - Parameters:
+    ///   - onFrames: Called when there are frames to write, with a lock held; nil if the stream is the peer's.
+    ///   - isCurrent: Whether this is still the connection to the peer. A connection lost meanwhile must not replace its successor.
+    /// - Returns: Whether it is the current connection.
     @discardableResult
     func connected(
-        _ peer: PeerID, over connection: ObjectIdentifier, version: GossipVersion, isOutbound: Bool, isCurrent: () -> Bool
-    ) -> (framesQueued: WakeUpSignal, Outcome) {
+        _ peer: PeerID, over connection: ObjectIdentifier, version: GossipVersion, isOutbound: Bool,
+        onFrames: (@Sendable () -> Void)? = nil, isCurrent: () -> Bool
+    ) -> (isCurrent: Bool, Outcome) {
         act { state, now in
-            guard isCurrent() else {
-                let ended = WakeUpSignal()
-                ended.finish()
-                return ended
-            }
+            guard isCurrent() else { return false }
             let number = state.numbers[peer] ?? PeerNumber(rawValue: state.nextNumber)
             if state.numbers.updateValue(number, forKey: peer) == nil { state.nextNumber += 1 }
             if let outbound = state.outbounds[number] {
                 if outbound.connection == connection {
                     state.gossip.speaks(number, version)
-                    return outbound.framesQueued
+                    if let onFrames { state.outbounds[number]?.onFrames = onFrames }
+                    return true
                 }
                 state.remove(number, at: now.instant)
             }
             let outbound = Outbound(
                 peer: peer, connection: connection, isOutbound: isOutbound, isChosen: state.isChosen(peer, isOutbound: isOutbound),
-                heardAt: now.instant)
+                heardAt: now.instant, onFrames: onFrames)
             state.outbounds[number] = outbound
             state.gossip.connected(number, version: version, isOutbound: state.isPreferred(peer, isOutbound: isOutbound))
-            return outbound.framesQueued
+            return true
         }
     }
 
@@ -431,7 +430,7 @@ final class GossipDriver: Sendable {
             state.outcome.peersToLeave.append(outbound.peer)
         } else {
             if outbound.pendingSince == nil { state.outbounds[number]?.pendingSince = now.instant }
-            outbound.framesQueued.signal()
+            outbound.onFrames?()
         }
     }
 }

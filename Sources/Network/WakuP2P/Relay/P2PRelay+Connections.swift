@@ -98,26 +98,16 @@ extension P2PRelay {
         guard stream.connection === connection else { return }
         let version = GossipVersion(protocolID: stream.protocolID) ?? .v11
         let id = ObjectIdentifier(connection)
-        let (framesQueued, outcome) = driver.connected(peer, over: id, version: version, isOutbound: !connection.isInbound) {
-            isCurrent(connection)
-        }
+        let (isConnected, outcome) = driver.connected(
+            peer, over: id, version: version, isOutbound: !connection.isInbound, onFrames: stream.announce
+        ) { isCurrent(connection) }
         lockedState.withLock { $0.reachedPeer() }
         await carryOut(outcome)
-        try await withThrowingTaskGroup { group in
-            group.addTask(executorPreference: connection.executor) {
-                while let frame = self.driver.nextFrame(to: peer, over: id) { try await stream.write(frame) }
-                for await _ in framesQueued {
-                    while let frame = self.driver.nextFrame(to: peer, over: id) { try await stream.write(frame) }
-                }
-            }
-            // The peer sends nothing on this stream. When it ends the stream, it no longer reads this node's messages.
-            group.addTask(executorPreference: connection.executor) {
-                while try await stream.read() != nil {}
-                throw ConnectionError.closedByPeer
-            }
-            defer { group.cancelAll() }
-            try await group.next()
-        }
+        guard isConnected else { return }
+        stream.send { self.driver.nextFrame(to: peer, over: id) }
+        // The peer sends nothing on this stream. When it ends the stream, it no longer reads this node's messages.
+        while try await stream.read() != nil {}
+        throw ConnectionError.closedByPeer
     }
 
     func isCurrent(_ connection: Connection) -> Bool { host.connection(to: connection.peer) === connection }
