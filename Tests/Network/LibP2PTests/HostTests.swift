@@ -158,6 +158,62 @@ import WakuCrypto
         }
     }
 
+    /// Handled as they arrive, except that the task goes on after every thousand.
+    @Test func messagesAreHandledInOrder() async throws {
+        try await withTwoHosts { dialer, listener in
+            let received = Mutex<[Int]>([])
+            let pauseCount = Mutex(0)
+            let isFinished = Mutex(false)
+            listener.serve("/count/1.0.0") { stream in
+                var reader = MessageReader(stream, limit: 2_000)
+                while try await reader.handleBatches({ batch -> Bool? in
+                    received.withLock { received in
+                        let before = received.count / 1_000
+                        received += batch.map { $0.getInteger(at: $0.readerIndex, as: Int.self) ?? -1 }
+                        return received.count / 1_000 > before ? true : nil
+                    }
+                }) != nil { pauseCount.withLock { $0 += 1 } }
+                isFinished.withLock { $0 = true }
+            }
+            let stream = try await dialer.openStream(to: listener.peerID, ["/count/1.0.0"])
+            for number in 0..<20_000 {
+                var message = ByteBuffer(integer: number)
+                message.writeRepeatingByte(0, count: number % 1_000)
+                try await stream.write(PeerStream.delimited(message))
+            }
+            stream.finish()
+            try await eventually { isFinished.withLock(\.self) }
+            #expect(received.withLock { $0 } == Array(0..<20_000))
+            #expect(pauseCount.withLock { $0 } == 20)
+        }
+    }
+
+    @Test func handledMessagesAreLimited() async throws {
+        try await withTwoHosts { dialer, listener in
+            let count = Mutex(0)
+            let failure = Mutex<(any Error)?>(nil)
+            listener.serve("/short/1.0.0") { stream in
+                var reader = MessageReader(stream, limit: 10)
+                do {
+                    _ = try await reader.handleBatches { batch -> Bool? in
+                        count.withLock { $0 += batch.count }
+                        return nil
+                    }
+                } catch {
+                    failure.withLock { $0 = error }
+                }
+            }
+            let stream = try await dialer.openStream(to: listener.peerID, ["/short/1.0.0"])
+            for number in 1...3 {
+                try await stream.writeMessage(ByteBuffer(repeating: 0, count: 10))
+                try await eventually { count.withLock { $0 } == number }
+            }
+            try await stream.writeMessage(ByteBuffer(repeating: 0, count: 11))
+            try await eventually { failure.withLock { $0 as? ConnectionError } == .messageTooLarge }
+            #expect(count.withLock { $0 } == 3)
+        }
+    }
+
     /// Far more than the window of a stream.
     @Test func aSourceIsSentInOrder() async throws {
         try await withTwoHosts { dialer, listener in

@@ -75,6 +75,7 @@ public final class Connection: Sendable {
     }
 
     func consumed(_ count: Int, on stream: UInt32) {
+        guard !eventLoop.inEventLoop else { return handler.value.consumed(count, on: stream) }
         eventLoop.execute { self.handler.value.consumed(count, on: stream) }
     }
 

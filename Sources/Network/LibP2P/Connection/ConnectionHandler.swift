@@ -109,8 +109,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        countMemory()
         wakeReaders()
+        countMemory()
         flush()
         context.fireChannelReadComplete()
     }

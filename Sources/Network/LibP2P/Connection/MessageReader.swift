@@ -1,8 +1,9 @@
 public import NIOCore
+import Synchronization
 
 /// Reads messages that are prefixed with their length as a varint, the framing of most libp2p protocols. Used by one task at a time, as reading from
 /// a ``PeerStream``.
-public struct MessageReader {
+public struct MessageReader: Sendable {
     private let stream: PeerStream
     private let limit: Int
     private var received = ByteBuffer()
@@ -39,17 +40,51 @@ public struct MessageReader {
     /// - Throws: As ``next()``
     public mutating func nextBatch() async throws -> [ByteBuffer]? {
         if isBatchCut { await Task.yield() }
-        var batch: [ByteBuffer] = []
-        var byteCount = 0
         while true {
-            while batch.count < Self.batchLimit, byteCount < Self.batchByteLimit, let message = try take() {
-                batch.append(message)
-                byteCount += message.readableBytes
-            }
-            isBatchCut = batch.count == Self.batchLimit || byteCount >= Self.batchByteLimit
+            let batch = try takeBatch()
             if !batch.isEmpty { return batch }
             guard try await fill() else { return nil }
         }
+    }
+
+    private mutating func takeBatch() throws -> [ByteBuffer] {
+        var batch: [ByteBuffer] = []
+        var byteCount = 0
+        while batch.count < Self.batchLimit, byteCount < Self.batchByteLimit, let message = try take() {
+            batch.append(message)
+            byteCount += message.readableBytes
+        }
+        isBatchCut = batch.count == Self.batchLimit || byteCount >= Self.batchByteLimit
+        return batch
+    }
+
+    /// Passes batches, as those of ``nextBatch()``, to `handle` until it returns a value. Batches that arrive while the task waits are handled on the
+    /// connection's event loop, without waking the task.
+    ///
+    /// - Returns: The value; nil when the peer finished the stream.
+    package mutating func handleBatches<R: Sendable>(_ handle: @escaping @Sendable ([ByteBuffer]) -> R?) async throws -> R? {
+        while let batch = try await nextBatch() {
+            if let result = handle(batch) { return result }
+            guard !isBatchCut else { continue }
+            settle()
+            let shared = Mutex((reader: self, result: R?.none))
+            await stream.waitForData { bytes in
+                shared.withLock { shared in
+                    shared.reader.add(bytes)
+                    // An error is thrown by the task, which reads the same bytes again.
+                    guard let batch = try? shared.reader.takeBatch() else { return false }
+                    if !batch.isEmpty { shared.result = handle(batch) }
+                    shared.reader.settle()
+                    return shared.result == nil && !shared.reader.isBatchCut
+                }
+            }
+            let result = shared.withLock { shared in
+                self = shared.reader
+                return shared.result
+            }
+            if let result { return result }
+        }
+        return nil
     }
 
     /// The maximum number of messages in a batch: a window of data has room for 262,144 empty ones.
@@ -105,21 +140,30 @@ public struct MessageReader {
     }
 
     private mutating func fill() async throws -> Bool {
-        received.shrink()
-        charge.set(max(expected, received.readableBytes))
-        guard var bytes = try await stream.read() else {
+        settle()
+        guard let bytes = try await stream.read() else {
             guard received.readableBytes == 0 else { throw ConnectionError.protocolViolation("the stream ends within a message") }
             return false
         }
+        add(bytes)
+        return true
+    }
+
+    private mutating func add(_ bytes: ByteBuffer) {
         if received.readableBytes == 0 {
             received = bytes
         } else {
             received.discardReadBytes()
-            received.writeBuffer(&bytes)
+            received.writeImmutableBuffer(bytes)
         }
         // Returned messages are accounted for until more is read, since the caller holds them.
         charge.set(max(expected, received.readableBytes))
-        return true
+    }
+
+    /// Keeps an incomplete message only.
+    private mutating func settle() {
+        received.shrink()
+        charge.set(max(expected, received.readableBytes))
     }
 }
 

@@ -27,7 +27,8 @@ public final class PeerStream: Sendable {
         var inbox = ByteBuffer()
         /// Bytes in the inbox that the yamux session does not count as buffered.
         var uncounted = 0
-        var reader: CheckedContinuation<Void, Never>?
+        var reader: Reader?
+        var isReaderCancelled = false
         var isFinishedByPeer = false
         var outbox = CircularBuffer<ByteBuffer>()
         var queued = 0
@@ -45,6 +46,14 @@ public final class PeerStream: Sendable {
         var deadline = NIODeadline.distantFuture
 
         var isOver: Bool { failure != nil || isFinished && isFinishedByPeer }
+        /// Whether there is nothing to read yet.
+        var isReaderToWait: Bool { inbox.readableBytes == 0 && !isFinishedByPeer && failure == nil }
+    }
+
+    private struct Reader {
+        let task: CheckedContinuation<Void, Never>
+        /// See ``PeerStream/waitForData(_:)``.
+        let handle: (@Sendable (ByteBuffer) -> Bool)?
     }
 
     init(id: UInt32, protocolID: String, isInbound: Bool, connection: Connection) {
@@ -57,7 +66,8 @@ public final class PeerStream: Sendable {
     deinit {
         // Only ended streams are deallocated, since the connection retains open ones. Unread bytes no longer count.
         let left = state.withLock { $0.inbox.readableBytes - $0.uncounted }
-        if left > 0 { connection.consumed(left, on: id) }
+        // Not at once: the connection may be about to drop this stream.
+        if left > 0 { connection.eventLoop.execute { [connection, id] in connection.consumed(left, on: id) } }
     }
 
     // MARK: Reading
@@ -69,38 +79,49 @@ public final class PeerStream: Sendable {
     public func read() async throws -> ByteBuffer? {
         while true {
             try Task.checkCancellation()
-            let (bytes, counted) = try state.withLock { state throws -> (ByteBuffer?, Int) in
-                guard state.inbox.readableBytes > 0 else {
-                    if let failure = state.failure { throw failure }
-                    return (state.isFinishedByPeer ? ByteBuffer() : nil, 0)
-                }
-                let counted = state.inbox.readableBytes - state.uncounted
-                state.uncounted = 0
-                defer { state.inbox = ByteBuffer() }
-                return (state.inbox, counted)
-            }
-            if counted > 0 { connection.consumed(counted, on: id) }
-            if let bytes { return bytes.readableBytes > 0 ? bytes : nil }
+            if let bytes = try take() { return bytes.readableBytes > 0 ? bytes : nil }
             await waitForData()
         }
     }
 
-    private func waitForData() async {
+    /// Removes all received bytes: nil if there are none yet, empty when the peer finished the stream.
+    func take() throws -> ByteBuffer? {
+        let (bytes, counted) = try state.withLock { state throws -> (ByteBuffer?, Int) in
+            guard state.inbox.readableBytes > 0 else {
+                if let failure = state.failure { throw failure }
+                return (state.isFinishedByPeer ? ByteBuffer() : nil, 0)
+            }
+            let counted = state.inbox.readableBytes - state.uncounted
+            state.uncounted = 0
+            defer { state.inbox = ByteBuffer() }
+            return (state.inbox, counted)
+        }
+        if counted > 0 { connection.consumed(counted, on: id) }
+        return bytes
+    }
+
+    /// Waits until there is something to ``take()``, or the task is cancelled.
+    ///
+    /// - Parameter handle: Takes the bytes that arrive meanwhile, on the event loop. The wait ends when it returns false.
+    func waitForData(_ handle: (@Sendable (ByteBuffer) -> Bool)? = nil) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let mustWait = state.withLock { state in
                     // Checked under the lock: a cancellation from here on finds the continuation.
-                    guard state.inbox.readableBytes == 0, !state.isFinishedByPeer, state.failure == nil, !Task.isCancelled else {
-                        return false
-                    }
+                    guard state.isReaderToWait, !Task.isCancelled else { return false }
                     precondition(state.reader == nil, "one reader at a time")
-                    state.reader = continuation
+                    state.reader = Reader(task: continuation, handle: handle)
+                    state.isReaderCancelled = false
                     return true
                 }
                 if !mustWait { continuation.resume() }
             }
         } onCancel: {
-            wakeReader()
+            state.withLock { state in
+                defer { state.reader = nil }
+                state.isReaderCancelled = true
+                return state.reader
+            }?.task.resume()
         }
     }
 
@@ -249,13 +270,23 @@ public final class PeerStream: Sendable {
         state.withLock { $0.isFinishedByPeer = true }
     }
 
+    /// Passes received bytes to the reader, or wakes it.
     func wakeReader() {
         let reader = state.withLock { state in
             defer { state.reader = nil }
             if state.reader == nil { state.inbox.shrink() }
             return state.reader
         }
-        reader?.resume()
+        guard let reader else { return }
+        if let handle = reader.handle, let bytes = try? take(), bytes.readableBytes > 0, handle(bytes) {
+            let waits = state.withLock { state in
+                guard state.isReaderToWait, !state.isReaderCancelled else { return false }
+                state.reader = reader
+                return true
+            }
+            if waits { return }
+        }
+        reader.task.resume()
     }
 
     /// Writes one frame of queued data to the session if the send window allows it.
@@ -314,7 +345,7 @@ public final class PeerStream: Sendable {
             }
             return (state.reader, Array(state.writers.values))
         }
-        reader?.resume()
+        reader?.task.resume()
         for writer in writers { writer.resume() }
     }
 }

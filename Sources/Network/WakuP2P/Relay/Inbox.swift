@@ -27,7 +27,12 @@ final class Inbox: Sendable {
 
     /// Adds messages, and waits until there is room for more. Messages are dropped once the consumer ended.
     func append(_ messages: [ReceivedMessage]) async {
-        guard !messages.isEmpty else { return }
+        if add(messages) { await waitForRoom() }
+    }
+
+    /// - Returns: Whether the producer must wait for room before it adds more.
+    func add(_ messages: [ReceivedMessage]) -> Bool {
+        guard !messages.isEmpty else { return false }
         let isFull = state.withLock { state in
             guard !state.isClosed else { return false }
             state.messages += messages
@@ -35,10 +40,10 @@ final class Inbox: Sendable {
             return state.byteCount > limit
         }
         added.signal()
-        if isFull { await waitForRoom() }
+        return isFull
     }
 
-    private func waitForRoom() async {
+    func waitForRoom() async {
         await withCheckedContinuation { continuation in
             let mustWait = state.withLock { state in
                 guard state.byteCount > limit, !state.isClosed else { return false }

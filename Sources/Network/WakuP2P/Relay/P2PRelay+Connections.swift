@@ -165,11 +165,16 @@ extension P2PRelay {
             driver.streamBegan(of: stream.peer, over: id)
             defer { driver.streamEnded(of: stream.peer, over: id) }
             await carryOut(outcome)
-            for try await frames in stream.messages(limit: GossipRPC.maximumByteCount) {
-                let outcome = driver.received(frames, from: stream.peer)
-                await carryOut(outcome)
+            var reader = MessageReader(stream, limit: GossipRPC.maximumByteCount)
+            // On the event loop, until it must wait or ends.
+            while let isLeaving = try await reader.handleBatches({ frames -> Bool? in
+                let outcome = self.driver.received(frames, from: stream.peer)
+                let isFull = self.carryOutNow(outcome)
                 // Its remaining frames are not worth the time.
-                if outcome.peersToLeave.contains(stream.peer) { return }
+                return outcome.peersToLeave.contains(stream.peer) ? true : isFull ? false : nil
+            }) {
+                await inbox.waitForRoom()
+                if isLeaving { return }
             }
         }
     }

@@ -58,16 +58,22 @@ extension P2PRelay {
         }
     }
 
-    /// Carries out the decisions of the gossip driver: disconnects peers and delivers messages.
+    /// Carries out the decisions of the gossip driver: disconnects peers and delivers messages. Waits until there is room for more of them.
     func carryOut(_ outcome: GossipDriver.Outcome) async {
+        if carryOutNow(outcome) { await inbox.waitForRoom() }
+    }
+
+    /// Does the same without waiting.
+    ///
+    /// - Returns: Whether the caller must wait for room in the inbox.
+    func carryOutNow(_ outcome: GossipDriver.Outcome) -> Bool {
         leavePeers(of: outcome)
         if !outcome.held.isEmpty {
-            // After the tasks that are ready: those of the frames that arrived together with this one.
+            // After the frames that arrived together with this one.
             eventLoop.execute { [held = outcome.held] in self.leavePeers(of: self.driver.forward(held)) }
         }
         if outcome.unwantedCount > 0 { configuration.report(.foreign(outcome.unwantedCount)) }
-        guard !outcome.messages.isEmpty else { return }
-        await inbox.append(outcome.messages)
+        return inbox.add(outcome.messages)
     }
 
     private func leavePeers(of outcome: GossipDriver.Outcome) {
