@@ -53,15 +53,6 @@ final class GossipDriver: Sendable {
         var chosenRecipientCount = 0
         /// Messages to validate; empty once ``GossipDriver/received(_:from:)`` returns.
         fileprivate var unjudged: [GossipMessage] = []
-
-        fileprivate mutating func append(_ other: Outcome) {
-            messages += other.messages
-            held += other.held
-            unwantedCount += other.unwantedCount
-            peersToLeave += other.peersToLeave
-            misbehaving += other.misbehaving
-            chosenRecipientCount += other.chosenRecipientCount
-        }
     }
 
     /// An accepted message of which the router does not know the verdict yet.
@@ -92,6 +83,24 @@ final class GossipDriver: Sendable {
         /// Called when frames wait to be written; nil until there is a stream to write them to.
         var onFrames: (@Sendable () -> Void)?
 
+        mutating func send(_ item: Outgoing, _ outcome: inout Outcome, at now: Instant) {
+            switch (queue.append(item), item) {
+            case (.overflow, _): return outcome.peersToLeave.append(peer)
+            case (.kept, .message):
+                sentCount += 1
+                if isChosen { outcome.chosenRecipientCount += 1 }
+            case (.kept, .reply): sentCount += 1
+            default: break
+            }
+            if pendingSince == nil { pendingSince = now }
+            onFrames?()
+        }
+
+        mutating func received(messageCount: Int, at now: Instant) {
+            heardAt = now
+            receivedCount += messageCount
+        }
+
         mutating func nextFrame(at now: Instant) -> [UInt8]? {
             defer { pendingSince = queue.isEmpty ? nil : now }
             return queue.nextFrame()
@@ -106,7 +115,6 @@ final class GossipDriver: Sendable {
         var numbers: [PeerID: PeerNumber] = [:]
         var nextNumber: UInt32 = 0
         var outbounds: [PeerNumber: Outbound] = [:]
-        var outcome = Outcome()
         /// The size of the held messages.
         var heldByteCount = 0
         /// In the order of ``topics``.
@@ -134,7 +142,7 @@ final class GossipDriver: Sendable {
             updateCoverage(at: now)
         }
 
-        mutating func accepted(_ message: GossipMessage, at now: Instant) {
+        mutating func accepted(_ message: GossipMessage, _ outcome: inout Outcome, at now: Instant) {
             let held = Held(id: message.id, byteCount: message.data.count)
             guard heldByteCount + held.byteCount <= GossipDriver.heldByteLimit else {
                 return gossip.judged(held.id, as: .accept, at: now)
@@ -188,7 +196,7 @@ final class GossipDriver: Sendable {
         _ peer: PeerID, over connection: ObjectIdentifier, version: GossipVersion, isOutbound: Bool,
         onFrames: (@Sendable () -> Void)? = nil, isCurrent: () -> Bool
     ) -> (isCurrent: Bool, Outcome) {
-        act { state, now in
+        act { state, _, now in
             guard isCurrent() else { return false }
             let number = state.numbers[peer] ?? PeerNumber(rawValue: state.nextNumber)
             if state.numbers.updateValue(number, forKey: peer) == nil { state.nextNumber += 1 }
@@ -278,46 +286,44 @@ final class GossipDriver: Sendable {
         // One by one, so that only the messages of one frame and those held are pending validation at a time.
         for frame in frames {
             let rpc = try? GossipRPC(parsing: Array(frame.readableBytesView))
-            let received = act { state, now in
+            act(&outcome) { state, _, now in
                 guard let number = state.numbers[peer] else { return }
-                state.outbounds[number]?.heardAt = now.instant
+                state.outbounds[number]?.received(messageCount: rpc?.messageCount ?? 0, at: now.instant)
                 for index in state.coverages.indices { state.coverages[index].heard(number, at: now.instant) }
                 if let rpc {
-                    state.outbounds[number]?.receivedCount += rpc.messageCount
                     state.gossip.received(rpc, from: number, at: now.instant)
                 } else {
                     state.gossip.receivedMalformed(from: number)
                 }
-            }.1
-            outcome.append(received)
-            outcome.append(validate(received.unjudged))
+            }
+            validate(&outcome)
         }
         return outcome
     }
 
-    private func validate(_ messages: [GossipMessage]) -> Outcome {
-        guard !messages.isEmpty else { return Outcome() }
+    private func validate(_ outcome: inout Outcome) {
+        guard !outcome.unjudged.isEmpty else { return }
         let time = clock().wallClock
-        let judgements = messages.map { (message: $0, judgement: validator.judge($0, at: time)) }
-        var outcome = act { state, now in
+        let judgements = outcome.unjudged.map { (message: $0, judgement: validator.judge($0, at: time)) }
+        outcome.unjudged = []
+        act(&outcome) { state, outcome, now in
             for (message, judgement) in judgements {
                 if judgement.verdict == .accept {
-                    state.accepted(message, at: now.instant)
+                    state.accepted(message, &outcome, at: now.instant)
                 } else {
                     state.gossip.judged(message.id, as: judgement.verdict, at: now.instant)
                 }
             }
-        }.1
+        }
         for (_, judgement) in judgements {
             guard let message = judgement.message else { continue }
             if judgement.isWanted { outcome.messages.append(message) } else { outcome.unwantedCount += 1 }
         }
-        return outcome
     }
 
     /// Forwards held messages to the peers that did not send them meanwhile.
     func forward(_ held: [Held]) -> Outcome {
-        act { state, now in
+        act { state, _, now in
             for message in held {
                 state.heldByteCount -= message.byteCount
                 state.gossip.judged(message.id, as: .accept, at: now.instant)
@@ -326,15 +332,15 @@ final class GossipDriver: Sendable {
     }
 
     func publish(_ data: [UInt8], on topic: PubsubTopic) -> (GossipPublication, Outcome) {
-        act { state, now in state.gossip.publish(data, on: topic.rawValue, at: now.instant) }
+        act { state, _, now in state.gossip.publish(data, on: topic.rawValue, at: now.instant) }
     }
 
     func heartbeat() -> Outcome {
-        act { state, now in
+        act { state, outcome, now in
             state.gossip.heartbeat(at: now.instant)
             state.updateCoverage(at: now.instant)
             for outbound in state.outbounds.values where now.instant - (outbound.mutedAt ?? now.instant) >= muteTimeout {
-                state.outcome.peersToLeave.append(outbound.peer)
+                outcome.peersToLeave.append(outbound.peer)
             }
             // Release the numbers of forgotten peers from time to time.
             if state.numbers.count > 2 * state.outbounds.count + 64 {
@@ -386,51 +392,38 @@ final class GossipDriver: Sendable {
 
     // MARK: Actions
 
-    private func act<R: Sendable>(_ body: (inout State, Moment) -> R) -> (R, Outcome) {
+    private func act<R: Sendable>(_ body: (inout State, inout Outcome, Moment) -> R) -> (R, Outcome) {
+        var outcome = Outcome()
+        return (act(&outcome, body), outcome)
+    }
+
+    private func act<R: Sendable>(_ outcome: inout Outcome, _ body: (inout State, inout Outcome, Moment) -> R) -> R {
         state.withLock { state in
             let now = clock()
-            let result = body(&state, now)
-            perform(&state, at: now)
-            defer { state.outcome = Outcome() }
-            return (result, state.outcome)
+            let result = body(&state, &outcome, now)
+            perform(&state, &outcome, at: now)
+            return result
         }
     }
 
-    private func perform(_ state: inout State, at now: Moment) {
-        while true {
-            let actions = state.gossip.takeActions()
-            if actions.isEmpty { return }
-            for action in actions {
+    private func perform(_ state: inout State, _ outcome: inout Outcome, at now: Moment) {
+        while !state.gossip.actions.isEmpty {
+            for action in state.gossip.takeActions() {
                 switch action {
-                case .send(let item, let number): send(item, to: number, &state, at: now)
+                case .send(let item, let number): send(item, to: number, &state, &outcome, at: now)
                 case .forward(let message, let numbers):
-                    for number in numbers { send(.message(message), to: number, &state, at: now) }
-                case .validate(let message, _): state.outcome.unjudged.append(message)
+                    for number in numbers { send(.message(message), to: number, &state, &outcome, at: now) }
+                case .validate(let message, _): outcome.unjudged.append(message)
                 case .disconnect(let number):
                     guard let outbound = state.outbounds[number] else { continue }
-                    state.outcome.peersToLeave.append(outbound.peer)
-                    state.outcome.misbehaving.append((outbound.peer, state.gossip.score(number)))
+                    outcome.peersToLeave.append(outbound.peer)
+                    outcome.misbehaving.append((outbound.peer, state.gossip.score(number)))
                 }
             }
         }
     }
 
-    private func send(_ item: Outgoing, to number: PeerNumber, _ state: inout State, at now: Moment) {
-        guard let enqueued = state.outbounds[number]?.queue.append(item), let outbound = state.outbounds[number] else { return }
-        if enqueued == .kept {
-            switch item {
-            case .message:
-                state.outbounds[number]?.sentCount += 1
-                if outbound.isChosen { state.outcome.chosenRecipientCount += 1 }
-            case .reply: state.outbounds[number]?.sentCount += 1
-            default: break
-            }
-        }
-        if enqueued == .overflow {
-            state.outcome.peersToLeave.append(outbound.peer)
-        } else {
-            if outbound.pendingSince == nil { state.outbounds[number]?.pendingSince = now.instant }
-            outbound.onFrames?()
-        }
+    private func send(_ item: Outgoing, to number: PeerNumber, _ state: inout State, _ outcome: inout Outcome, at now: Moment) {
+        state.outbounds[number]?.send(item, &outcome, at: now.instant)
     }
 }
