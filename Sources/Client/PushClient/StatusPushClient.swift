@@ -73,7 +73,8 @@ public final class StatusPushClient: Sendable {
     /// Opens a client that continues from its stored state, even after its process was killed.
     ///
     /// - Parameters:
-    ///   - relays: One or more connections to the network.
+    ///   - relays: One or more connections to the network, which serve one client at a time: the ``run()`` of another client over the same relay waits
+    ///     until this one's has ended.
     ///   - store: The client's state. No other client may use the same store.
     public static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()
@@ -90,6 +91,7 @@ public final class StatusPushClient: Sendable {
     ///
     /// - Parameters:
     ///   - identity: The identity to derive from. It signs nothing here.
+    ///   - relays: Those of this client only, as for ``open(identity:relays:store:configuration:)``.
     ///   - store: The state of the anonymous client only.
     ///   - configuration: Further settings. Bundles name the identity that made them, so do not pass bundles of `identity`.
     public static func anonymous(

@@ -7,14 +7,14 @@ public final class LoopbackParticipant: Relay {
     private struct Buffer {
         var messages: [ReceivedMessage] = []
         var droppedCount = 0
-        /// Wakes the run in progress; nil before the first.
-        var added: WakeUpSignal?
     }
 
     private let network: LoopbackNetwork
     private let pubsubTopics: Set<PubsubTopic>
     private let capacity: Int
     private let buffer = Mutex(Buffer())
+    private let added = WakeUpSignal()
+    private let turn = ExclusiveTurn()
 
     /// Whether it receives its own messages.
     let hearsItself: Bool
@@ -48,18 +48,16 @@ public final class LoopbackParticipant: Relay {
         return .confirmed
     }
 
-    /// Delivers all buffered messages in one batch. Runs once at a time.
+    /// Delivers all buffered messages in one batch. If another call is running, waits for it to end first.
     public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
-        let added = WakeUpSignal()
-        buffer.withLock { $0.added = added }
-        // For messages that were buffered before the run.
-        added.signal()
-        for await _ in added {
-            let messages = buffer.withLock { buffer in
-                defer { buffer.messages = [] }
-                return buffer.messages
+        await turn.run {
+            for await _ in added where !Task.isCancelled {
+                let messages = buffer.withLock { buffer in
+                    defer { buffer.messages = [] }
+                    return buffer.messages
+                }
+                if !messages.isEmpty { await deliver(messages) }
             }
-            if !messages.isEmpty { await deliver(messages) }
         }
     }
 
@@ -72,7 +70,7 @@ public final class LoopbackParticipant: Relay {
                 return
             }
             buffer.messages.append(message)
-            buffer.added?.signal()
         }
+        added.signal()
     }
 }

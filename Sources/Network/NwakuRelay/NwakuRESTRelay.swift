@@ -68,6 +68,7 @@ public final class NwakuRESTRelay: Relay {
     private let wants: (@Sendable (TopicTag) -> Bool)?
     private let report: @Sendable (RelayEvent) -> Void
     private let progress: Mutex<NwakuProgress>
+    private let turn = ExclusiveTurn()
     /// The last comparison with the node's clock, and when it was made.
     private let comparison = Mutex<(ahead: Duration, time: Instant)?>(nil)
     /// Where unreadable messages came from: each is in the log once, as a warning.
@@ -152,8 +153,16 @@ public final class NwakuRESTRelay: Relay {
         try await publisher.lookUp(hashes)
     }
 
-    /// Polls and catches up until the task is cancelled. Runs once at a time.
+    /// Polls and catches up until the task is cancelled. If another call is running, waits for it to end first.
     public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        await turn.run {
+            await self.receive(deliver)
+        } whenTaken: {
+            logger.info("relay in use: waiting for the other run to end", metadata: ["node": "\(api.address)"])
+        }
+    }
+
+    private func receive(_ deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         let gaps = topics.map { _ in WakeUpSignal() }
         await withDiscardingTaskGroup { group in
             group.addTask {

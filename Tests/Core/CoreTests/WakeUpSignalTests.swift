@@ -64,15 +64,27 @@ private final class Work: Sendable {
         for await _ in signal { Issue.record("woken after finish") }
     }
 
-    @Test func cancellingTheWaitingTaskEndsItsIteration() async {
+    /// The cancelled one may have left something.
+    @Test func aConsumerAfterACancelledOneIsWokenAtOnceAndByLaterSignals() async throws {
         let signal = WakeUpSignal()
-        let consumer = Task {
-            for await _ in signal {}
+        for item in 0..<2 {
+            let work = Work()
+            let consumer = Task {
+                for await _ in signal { work.handleAll() }
+            }
+            work.queue.withLock { $0 = [item] }
+            signal.signal()
+            try await eventually { work.handled.withLock { $0 } == [item] }
+            consumer.cancel()
+            await consumer.value
         }
-        consumer.cancel()
-        await consumer.value
-        signal.signal()
         var iterator = signal.makeAsyncIterator()
-        #expect(await iterator.next() == nil, "a cancelled consumer needs a new signal")
+        #expect(await iterator.next() != nil)
+        signal.signal()
+        #expect(await iterator.next() != nil)
+        signal.finish()
+        #expect(await iterator.next() == nil)
+        iterator = signal.makeAsyncIterator()
+        #expect(await iterator.next() == nil, "woken after finish")
     }
 }

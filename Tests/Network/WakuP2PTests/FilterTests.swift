@@ -183,6 +183,27 @@ struct FilterTests {
         await node.host.close()
     }
 
+    @Test func aSecondRunReceivesPushesOnEarlierAndNewTopics() async throws {
+        let node = FilterNode()
+        let earlier = ContentTopic(TopicTag(of: "earlier"))
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
+        configuration.contentTopics = { _ in [earlier] }
+        let relay = RunningRelay(configuration)
+        try await eventually { relay.relay.state == .attached }
+        await relay.endRun()
+        try await relay.runAgain()
+        let first = message(on: earlier)
+        try await node.send(first)
+        try await eventually { relay.received.map(\.message) == [first] }
+        let new = ContentTopic(TopicTag(of: "new"))
+        try await relay.relay.confirmWatching([new])
+        let second = message(on: new)
+        try await node.send(second)
+        try await eventually { relay.received.map(\.message) == [first, second] }
+        await relay.stop()
+        await node.host.close()
+    }
+
     private final class SharedTopics: Sendable {
         private let topics: Mutex<[ContentTopic]>
         init(_ topics: [ContentTopic]) { self.topics = Mutex(topics) }

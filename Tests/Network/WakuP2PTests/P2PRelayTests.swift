@@ -16,7 +16,7 @@ final class RunningRelay: Sendable {
     let relay: P2PRelay
     private let messages: Log<ReceivedMessage>
     private let events: Log<RelayEvent>
-    private let task: Task<Void, Never>
+    private let task: Mutex<Task<Void, Never>>
 
     init(_ configuration: P2PRelay.Configuration, logger: Logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }) {
         let (messages, events) = (Log<ReceivedMessage>(), Log<RelayEvent>())
@@ -24,16 +24,28 @@ final class RunningRelay: Sendable {
         configuration.report = { events.add([$0]) }
         let relay = P2PRelay(configuration: configuration, logger: logger)
         (self.relay, self.messages, self.events) = (relay, messages, events)
-        task = Task { await relay.run { messages.add($0) } }
+        task = Mutex(Task { await relay.run { messages.add($0) } })
     }
 
     var received: [ReceivedMessage] { messages.all }
     var reported: [RelayEvent] { events.all }
 
     func stop() async {
+        await endRun()
+        await relay.close()
+    }
+
+    /// Leaves the relay open.
+    func endRun() async {
+        let task = task.withLock { $0 }
         task.cancel()
         await task.value
-        await relay.close()
+    }
+
+    /// Returns when messages are delivered again.
+    func runAgain() async throws {
+        task.withLock { $0 = Task { [relay, messages] in await relay.run { messages.add($0) } } }
+        try await eventually { self.relay.inbox.isEmpty }
     }
 
     /// The listen address with its port.
@@ -88,6 +100,52 @@ struct P2PRelayTests {
         await two.stop()
         await one.stop()
         #expect(one.received.count == 1)
+    }
+
+    @Test func aSecondRunDeliversMessagesAndThoseMissedSinceTheFirst() async throws {
+        let one = try listening()
+        let between = message(1)
+        serveStore(on: one.relay.host, [ReceivedMessage(message: between, pubsubTopic: Self.topic)])
+        let two = dialing(try await one.address()) { $0.catchUpTopics = [Self.contentTopic] }
+        try await eventually { one.relay.state == .attached && two.relay.state == .attached }
+        await two.endRun()
+        let seen = try #require(two.relay.seenUntil[Self.topic])
+        try await one.relay.publish(between, on: Self.topic)
+        try await eventually { two.relay.counters.accepted == 1 }
+        #expect(two.received.isEmpty)
+        try await two.runAgain()
+        try await eventually { two.received.map(\.message) == [between] }
+        #expect(two.reported.contains(.gap) && two.reported.contains(.recovered(1)))
+        let after = message(2)
+        try await one.relay.publish(after, on: Self.topic)
+        try await eventually { two.received.map(\.message) == [between, after] }
+        try await eventually { two.relay.seenUntil[Self.topic].map { $0 > seen } ?? false }
+        await two.stop()
+        await one.stop()
+    }
+
+    @Test func aRunWaitsForTheEndOfAnother() async throws {
+        let log = RecordedLog()
+        let one = try listening()
+        let two = RunningRelay(P2PRelay.Configuration(key: .generate(), peers: [try await one.address()]), logger: log.logger)
+        try await eventually { one.relay.state == .attached && two.relay.state == .attached }
+        let others = Log<ReceivedMessage>()
+        let another = Task { await two.relay.run { others.add($0) } }
+        try await eventually { log.contains("relay in use") }
+        let messages = (0..<20 as Range<UInt8>).map { message($0) }
+        for message in messages { try await one.relay.publish(message, on: Self.topic) }
+        try await eventually { two.received.count == messages.count }
+        #expect(others.all.isEmpty)
+        await two.endRun()
+        try await eventually { two.relay.inbox.isEmpty }
+        let last = message(20)
+        try await one.relay.publish(last, on: Self.topic)
+        try await eventually { others.all.map(\.message) == [last] }
+        #expect(two.received.count == messages.count)
+        another.cancel()
+        await another.value
+        await two.stop()
+        await one.stop()
     }
 
     @Test("Configured peers that are not connected, and pubsub topics without peers, are named")

@@ -8,7 +8,8 @@ public import Core
 public protocol RelayTransport: Sendable {
     // MARK: Receiving
 
-    /// Receives messages until the task is cancelled. Called once at a time.
+    /// Receives messages until the task is cancelled; may be called again then. A relay serves one caller at a time: those of this package let another
+    /// call wait until the first has ended.
     ///
     /// - Parameter deliver: Called with batches of messages, from several tasks at once where a relay has several sources. A source is not read
     ///   while it runs, which slows down the senders.

@@ -22,8 +22,18 @@ final class Inbox: Sendable {
         self.limit = limit
     }
 
-    /// Whether all messages were delivered. False forever once the consumer ended.
+    /// Whether all messages were delivered. False once the consumer ended, until ``reopen()``.
     var isEmpty: Bool { state.withLock { $0.messages.isEmpty && !$0.isBusy && !$0.isClosed } }
+
+    /// Takes messages again after the consumer ended, for the next one.
+    ///
+    /// - Returns: false when it had not ended.
+    func reopen() -> Bool {
+        state.withLock { state in
+            defer { state.isClosed = false }
+            return state.isClosed
+        }
+    }
 
     /// Adds messages, and waits until there is room for more. Messages are dropped once the consumer ended.
     func append(_ messages: [ReceivedMessage]) async {
@@ -75,6 +85,7 @@ final class Inbox: Sendable {
             state.isClosed = true
             defer {
                 state.messages = []
+                state.byteCount = 0
                 state.waiters = []
             }
             return state.waiters

@@ -7,8 +7,8 @@ import Waku
 ///
 /// A topic is attached while there are peers in its mesh, or filter nodes that accepted this node's topics. It is covered while one of these
 /// peers is one that this node chose: any other may be there to keep messages back. Messages published while it is not covered are fetched from
-/// a store; so are those published since the last proof of ``TopicCoverage``, while this process was suspended, and after the last proof of a filter
-/// subscription that was found to be lost.
+/// a store; so are those published since the last proof of ``TopicCoverage``, while this process was suspended, between two runs, and after the last
+/// proof of a filter subscription that was found to be lost.
 struct P2PProgress {
     struct Topic {
         var catchUp: StoreCatchUp
@@ -104,11 +104,14 @@ struct P2PProgress {
         return losses
     }
 
+    /// Records that nothing was delivered for a while: messages published after ``Topic/seen`` are missing.
+    mutating func interrupt() {
+        for index in topics.indices { topics[index].isCovered = false }
+    }
+
     /// - Returns: Whether no topic is covered before this note.
     private mutating func begin(at now: Moment) -> Bool {
-        if let lastNote, now.instant - lastNote > Self.longestPause {
-            for index in topics.indices { topics[index].isCovered = false }
-        }
+        if let lastNote, now.instant - lastNote > Self.longestPause { interrupt() }
         lastNote = now.instant
         return !topics.contains { $0.isCovered }
     }

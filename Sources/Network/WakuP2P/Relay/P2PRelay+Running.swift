@@ -8,10 +8,22 @@ import Synchronization
 public import Waku
 
 extension P2PRelay {
-    /// Connects, and delivers messages until the task is cancelled. Call it once. Connections stay open afterwards, until ``close()``.
+    /// Connects, and delivers messages until the task is cancelled. Connections stay open afterwards, until ``close()``.
+    ///
+    /// A later call goes on, and looks up what was missed on ``Configuration/catchUpTopics`` in between. If another call is running, waits for it to end
+    /// first: two would take each other's messages.
     public func run(deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        await turn.run {
+            await self.receive(deliver)
+        } whenTaken: {
+            logger.info("relay in use: waiting for the other run to end")
+        }
+    }
+
+    private func receive(_ deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         lockedState.withLock { state in
             state.start { Task { await self.runConnections() } }
+            if inbox.reopen() { state.progress.interrupt() }
         }
         await withDiscardingTaskGroup { group in
             group.addTask {

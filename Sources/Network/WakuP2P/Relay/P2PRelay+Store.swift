@@ -147,7 +147,7 @@ extension P2PRelay {
         var gaps = gaps.makeAsyncIterator()
         while !Task.isCancelled {
             switch lockedState.withLock({ $0.progress.topics[index].catchUp.next(at: .now(), store: store) }) {
-            case .idle: _ = await gaps.next()
+            case .idle: guard await gaps.next() != nil else { return }
             // In steps, because a reconnection ends the pause early.
             case .wait(let until): try? await min(until, Instant.now + .seconds(1)).sleep()
             case .query(let query): await walk(query, on: index, from: store, deliver: deliver)

@@ -13,8 +13,9 @@ public import Waku
 /// It keeps connections to the configured peers and may be dialed. Messages from peers and from stores are delivered concurrently, so that `deliver`
 /// may run twice at the same time and the same message may arrive several times. The relay's own messages are not received.
 ///
-/// Life cycle: ``run(deliver:)`` connects and delivers messages until its task is cancelled; connections stay open for publishing until ``close()``.
-/// All methods may be called from any thread.
+/// Life cycle: ``run(deliver:)`` connects and delivers messages until its task is cancelled, and again when it is called again. Connections stay open
+/// for publishing until ``close()``, and gossip goes on over them. A relay serves one caller at a time, such as a client of push servers. All methods may
+/// be called from any thread.
 ///
 /// Mutable state is in `P2PRelayState` behind one lock; `GossipDriver` and `Inbox` have locks of their own, which are taken inside of it, never
 /// around it.
@@ -107,6 +108,7 @@ public final class P2PRelay: Relay {
     let logger: Logger
     let driver: GossipDriver
     let inbox = Inbox(limit: 8 << 20)
+    let turn = ExclusiveTurn()
     let lockedState: Mutex<P2PRelayState>
     /// For each pubsub topic and store: a gap was noted, catching up has something to do.
     let gapNoted: [[WakeUpSignal]]
