@@ -318,6 +318,33 @@ import WakuCrypto
         #expect(try await network.client(version, identity, store: store).isSending)
     }
 
+    /// A query is about ten contacts.
+    @Test(arguments: ClientVersion.allCases)
+    func aFailedQueryOfTheStoreLeavesTheOtherContactsLookedUp(version: ClientVersion) async throws {
+        let server = network.addServer()
+        let identity = PrivateKey.generate()
+        let store = MemoryClientStore()
+        // In the order of the queries, of which the last is sent first.
+        let friends = (0..<11).map { _ in PrivateKey.generate() }.sorted {
+            $0.publicKey.uncompressed.lexicographicallyPrecedes($1.publicKey.uncompressed)
+        }
+        try await network.client(version, identity, store: store).whileRunning { client in
+            for friend in friends { _ = try? await client.discover(friend.publicKey, timeout: .zero) }
+            await client.waitUntilStored(timeout: .seconds(60))
+        }
+        try await network.register(version, with: [server], friends[0])
+        let relay = network.relay()
+        relay.setUnreadable(ContentTopic(TopicTag(of: StatusTopics.contactCode(friends[10].publicKey))))
+        let client = try await network.client(version, identity, store: store, relay: relay)
+        let events = client.events
+        let run = Task { await client.run() }
+        for await event in events {
+            if case .discovered(friends[0].publicKey, deviceCount: 1) = event { break }
+        }
+        run.cancel()
+        await run.value
+    }
+
     @Test(arguments: ClientVersion.allCases) func secondRunWaitsForTheEndOfTheFirst(version: ClientVersion) async throws {
         let server = network.addServer()
         let relay = network.relay()

@@ -183,6 +183,20 @@ struct FilterTests {
         await node.host.close()
     }
 
+    @Test func ofMoreTopicsThanANodeTakesTheLatestAreConfirmed() async throws {
+        let node = FilterNode()
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
+        configuration.contentTopics = { _ in [] }
+        let relay = RunningRelay(configuration)
+        let topics = (0..<1500).map { ContentTopic(TopicTag(of: "contact \($0)")) }
+        for _ in 0..<2 { try await relay.relay.confirmWatching(topics) }
+        #expect(node.topics.withLock { $0 } == Set(topics.suffix(1000)))
+        // The same topics again need no request.
+        #expect(node.kinds.all.count { $0 == .subscribe } == 10 && !node.kinds.all.contains(.unsubscribe))
+        await relay.stop()
+        await node.host.close()
+    }
+
     @Test func aSecondRunReceivesPushesOnEarlierAndNewTopics() async throws {
         let node = FilterNode()
         let earlier = ContentTopic(TopicTag(of: "earlier"))

@@ -128,23 +128,20 @@ extension ClientDriver {
     }
 
     private func lookUp(_ registrants: [PublicKey]) async {
-        do throws(RelayError) {
-            guard let hidden = try await network.lookUpContactCodes(of: registrants, deliver: { takeAdvertisement($0, of: $1) }) else {
-                return turn { machine, _ in machine.lookUpEnded(registrants, .noStore) }
-            }
-            turn { machine, _ in machine.lookUpEnded(registrants.filter { !hidden.contains($0) }, .found) }
-            guard !hidden.isEmpty else { return }
-            for registrant in registrants where hidden.contains(registrant) {
-                runner.report(.relayFailed(reason: "the store has too many messages on the contact code topic of \(registrant)"))
-            }
-            turn { machine, _ in machine.lookUpEnded(Array(hidden), .noAnswer) }
-        } catch {
-            if Task.isCancelled { return }
-            let isUnavailable = error.code == .unavailable
-            if isUnavailable { runner.report(.relayFailed(reason: error.message)) }
-            // If no peer has a store, advertisements are known only from now on.
-            turn { machine, _ in machine.lookUpEnded(registrants, isUnavailable ? .noAnswer : .noStore) }
+        let result = await network.lookUpContactCodes(of: registrants) { takeAdvertisement($0, of: $1) }
+        // The next run looks all of them up.
+        guard !Task.isCancelled else { return }
+        let missed = result.hidden.union(result.unread)
+        turn { machine, _ in machine.lookUpEnded(registrants.filter { !missed.contains($0) }, .found) }
+        for registrant in result.hidden {
+            runner.report(.relayFailed(reason: "the store has too many messages on the contact code topic of \(registrant)"))
         }
+        turn { machine, _ in machine.lookUpEnded(Array(result.hidden), .noAnswer) }
+        guard let failure = result.failure else { return }
+        let isUnavailable = failure.code == .unavailable
+        if isUnavailable { runner.report(.relayFailed(reason: failure.message)) }
+        // If no peer has a store, advertisements are known only from now on.
+        turn { machine, _ in machine.lookUpEnded(Array(result.unread), isUnavailable ? .noAnswer : .noStore) }
     }
 
     // MARK: Incoming messages

@@ -4,6 +4,16 @@ import Core
 import Waku
 import WakuCrypto
 
+/// The result of looking up advertisements in the network's store.
+struct ContactCodeLookUp: Sendable {
+    /// Registrants without an advertisement among their latest messages, when there are more messages than were read.
+    var hidden: Set<PublicKey> = []
+    /// Registrants whose query failed.
+    var unread: Set<PublicKey> = []
+    /// Why it failed, with `refused` if there is no store.
+    var failure: RelayError?
+}
+
 /// A client's access to the network: queries the store, encrypts, and decrypts incoming messages.
 final class ClientNetwork: Sendable {
     /// How far back a store look-up goes. Devices in use repeat their advertisements every day.
@@ -11,6 +21,8 @@ final class ClientNetwork: Sendable {
     /// Limits of a query: anyone can publish on a contact code topic.
     private static let pageLimit = 20
     private static let byteLimit = 16 << 20
+    /// After this many failures in a row the remaining queries are not sent: each takes until the store's time-out.
+    private static let failureLimit = 2
 
     let relay: any Relay
     let pubsubTopic: PubsubTopic
@@ -34,18 +46,21 @@ final class ClientNetwork: Sendable {
     ///
     /// - Parameter deliver: Called with each message and the registrant of its topic, for each query in the order of publication. Returns whether it
     ///   is an advertisement of the registrant.
-    /// - Returns: The registrants without an advertisement among their latest messages, when there are more messages than were read; nil if there is no
-    ///   store to read.
     func lookUpContactCodes(
         of registrants: [PublicKey], deliver: @Sendable (WakuMessage, PublicKey) -> Bool
-    ) async throws(RelayError) -> Set<PublicKey>? {
-        guard let relay = relay as? any StoreReadingRelay else { return nil }
+    ) async -> ContactCodeLookUp {
         let topics = registrants.map(Self.contactCodeTopic)
-        try await relay.waitUntilWatching(topics)
+        guard let relay = relay as? any StoreReadingRelay else {
+            return ContactCodeLookUp(unread: Set(registrants), failure: RelayError(code: .refused, message: "there is no store to read"))
+        }
+        do throws(RelayError) { try await relay.waitUntilWatching(topics) } catch {
+            return ContactCodeLookUp(unread: Set(registrants), failure: error)
+        }
         let owners = Dictionary(grouping: registrants, by: Self.contactCodeTopic)
         var queries = StoreQuery.queries(
             pubsubTopics: [pubsubTopic], contentTopics: topics, from: .now() - Self.lookBack, isAscending: false)
-        var hidden: Set<PublicKey> = []
+        var lookUp = ContactCodeLookUp()
+        var failureCount = 0
         while let query = queries.popLast() {
             let (messages, isComplete) = await read(query, from: relay)
             var missing = Set(query.contentTopics.flatMap { owners[$0] ?? [] })
@@ -55,19 +70,30 @@ final class ClientNetwork: Sendable {
                     if deliver(message, owner) { missing.remove(owner) }
                 }
             }
-            if try isComplete.get() { continue }
-            guard query.contentTopics.count > 1 else {
-                hidden.formUnion(missing)
-                continue
-            }
-            // The messages on one topic must not hide the advertisements on the others.
-            for topic in query.contentTopics {
-                var single = query
-                single.contentTopics = [topic]
-                queries.append(single)
+            switch isComplete {
+            case .success(let isWhole):
+                failureCount = 0
+                if isWhole { continue }
+                guard query.contentTopics.count > 1 else {
+                    lookUp.hidden.formUnion(missing)
+                    continue
+                }
+                // The messages on one topic must not hide the advertisements on the others.
+                for topic in query.contentTopics {
+                    var single = query
+                    single.contentTopics = [topic]
+                    queries.append(single)
+                }
+            case .failure(let error):
+                lookUp.unread.formUnion(missing)
+                lookUp.failure = error
+                failureCount += 1
+                guard error.code == .refused || failureCount == Self.failureLimit else { continue }
+                lookUp.unread.formUnion(queries.flatMap(\.contentTopics).flatMap { owners[$0] ?? [] })
+                return lookUp
             }
         }
-        return hidden
+        return lookUp
     }
 
     /// - Returns: The messages that were read, and whether these are all.

@@ -20,14 +20,15 @@ extension P2PRelay: ConfirmingRelay {
         lockedState.withLock { $0.unwatch(contentTopics) }
     }
 
-    /// Adds content topics, and returns once a filter node accepted them all; for a node that gossips, once it is attached.
+    /// Adds content topics, and returns once a filter node accepted them all, apart from those over its limit of 1,000, of which the latest are watched;
+    /// for a node that gossips, once it is attached.
     ///
     /// - Throws: `RelayError`: `unavailable` after 20 s, or after 10 s for a node that gossips.
     public func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
         watch(contentTopics)
         guard isFilterClient else { return try await waitUntilAttached() }
         let deadline = ContinuousClock.now + Self.timeout
-        while !lockedState.withLock({ $0.filterPeers.areAccepted(contentTopics) }) {
+        while !lockedState.withLock({ $0.isWatching(contentTopics) }) {
             guard ContinuousClock.now < deadline, !Task.isCancelled else {
                 var reason = "no filter node accepted the topic of the answer"
                 if case .detached(let text) = state { reason = text }

@@ -123,11 +123,19 @@ struct P2PRelayState {
 
     /// Adds topics. Beyond the limit of filter nodes, the oldest are dropped.
     mutating func watch(_ topics: [ContentTopic]) {
+        // The same topics again change nothing, however many there are.
+        let topics = topics.suffix(filterPeers.topicLimit)
         droppedTopics.subtract(topics)
         var known = Set(watchedTopics)
         watchedTopics += topics.filter { known.insert($0).inserted }
         let excess = watchedTopics.count - filterPeers.topicLimit
         if excess > 0 { unwatch(Array(watchedTopics.prefix(excess))) }
+    }
+
+    /// Whether a filter node pushes messages on those of the topics that are still watched, of which there must be one.
+    func isWatching(_ topics: [ContentTopic]) -> Bool {
+        let kept = topics.count > 1 ? Array(Set(topics).intersection(watchedTopics)) : topics
+        return kept.isEmpty == topics.isEmpty && filterPeers.areAccepted(kept)
     }
 
     mutating func unwatch(_ topics: [ContentTopic]) {

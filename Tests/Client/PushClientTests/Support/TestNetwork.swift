@@ -124,6 +124,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         var failure: RelayError?
         var lookUpCount = 0
         var hasStore = true
+        var unreadableTopic: ContentTopic?
         /// The topic of each successful publication, and the topics confirmed by then.
         var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
         var feed: AsyncStream<ReceivedMessage>.Continuation?
@@ -149,6 +150,8 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     func setFailure(_ failure: RelayError?) { inner.withLock { $0.failure = failure } }
     /// Without one, look-ups fail as over libp2p when no peer has a store.
     func setStore(_ hasStore: Bool) { inner.withLock { $0.hasStore = hasStore } }
+    /// Queries for it fail, as when the store does not answer.
+    func setUnreadable(_ topic: ContentTopic) { inner.withLock { $0.unreadableTopic = topic } }
     func setConfirming(_ isConfirming: Bool) { inner.withLock { $0.isConfirming = isConfirming } }
 
     var watchedTopics: Set<ContentTopic> { inner.withLock(\.watched) }
@@ -219,11 +222,14 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     }
 
     func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
-        let hasStore = inner.withLock { inner in
+        let (hasStore, unreadableTopic) = inner.withLock { inner in
             inner.lookUpCount += 1
-            return inner.hasStore
+            return (inner.hasStore, inner.unreadableTopic)
         }
         guard hasStore else { throw RelayError(code: .refused, message: "no peer has a store") }
+        if let unreadableTopic, query.contentTopics.contains(unreadableTopic) {
+            throw RelayError(code: .unavailable, message: "the store does not answer")
+        }
         let stored = network.published.filter { query.contentTopics.contains($0.contentTopic) }
             .sorted { query.isAscending ? $0.timestamp < $1.timestamp : $0.timestamp > $1.timestamp }
         let page = stored.dropFirst(query.cursor.flatMap { Int($0) } ?? 0).prefix(query.pageSize)
