@@ -29,10 +29,12 @@ public struct SegmentAssembler: Sendable {
         /// The limits of a server, whose largest messages are registrations.
         public init() {}
 
-        /// Limits for a client, which receives answers of up to 4 MiB from servers that it queried.
+        /// Limits for a client, which receives answers of up to 4 MiB from servers that it queried. A phone's extension has little memory, and anyone can
+        /// send segments.
         public static let answers: Limits = {
             var limits = Limits()
             limits.wholeByteCount = 5 << 20
+            limits.byteCount = 16 << 20
             limits.byteCountBySigner = 16 << 20
             return limits
         }()

@@ -44,6 +44,18 @@ import WakuCrypto
         #expect(SegmentMessage(parsing: SegmentMessage(wholeHash: [1], index: 0, count: 2, payload: []).encoded()) == nil)
     }
 
+    /// Anyone can publish on the topics that a client receives on.
+    @Test func segmentsOfStrangersTakeAtMost16MiBOfAClientsMemory() {
+        var assembler = SegmentAssembler(limits: .answers)
+        let payload = [UInt8](repeating: 1, count: 1 << 20)
+        for number in 0..<20 as Range<UInt8> {
+            let hash = [UInt8](repeating: number, count: Keccak256.byteCount)
+            let segment = SegmentMessage(wholeHash: hash, index: 0, count: 2, payload: payload)
+            #expect(assembler.add(segment, from: PrivateKey.generate().publicKey, at: Self.start) == nil)
+        }
+        #expect(assembler.count == 15)
+    }
+
     @Test func segmentsComeInAnyOrder() throws {
         let whole = Self.whole(1)
         let segments = Self.segments(of: whole, count: 4)
