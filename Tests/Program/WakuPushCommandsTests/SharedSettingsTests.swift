@@ -47,7 +47,10 @@ struct SharedSettingsTests {
                 "127.0.0.1:3000", "--session-nodes", nodes, "--session-onion-key", onionKey,
             ] + arguments, environment: [:], columns: 80, writeOutput: { _ in false }, writeError: { _ in false })
         let configuration = try Invocation.$current.withValue(invocation) { try Serve.reloadedPlan().configuration }
-        return configuration.status.sharedSettings(of: configuration.node.identity, gorushTimeout: .seconds(60))
+        var status = configuration.status
+        // As `Server` does.
+        status.requestAgeLimit = configuration.node.maximumRequestAge
+        return status.sharedSettings(of: configuration.node.identity, gorushTimeout: .seconds(60))
             .merging(configuration.sharedEndpoints([EndpointRule()])) { $1 }
             .merging(SharedSettings.notifications([.combined], [])) { $1 }
     }
