@@ -6,7 +6,6 @@ package import NodeMetrics
 package import PushNode
 package import SessionServer
 package import RateLimits
-import StatusRules
 package import StatusServer
 package import StatusV01Server
 package import Storage

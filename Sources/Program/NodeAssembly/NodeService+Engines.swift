@@ -6,7 +6,6 @@ package import NodeAPI
 package import PushNode
 package import Storage
 package import Waku
-import WakuCrypto
 
 extension NodeService {
     /// Creates a node on one of the store's engines.

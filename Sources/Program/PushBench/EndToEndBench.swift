@@ -1,16 +1,12 @@
 import CurlClient
 import Delivery
 import LibP2P
-import Logging
 import LoopbackRelay
 import LoopbackServer
-import NIOCore
 import NodeAssembly
 import NwakuRelay
 import PushNode
-import StatusProtocol
 import Synchronization
-import Core
 import Waku
 import WakuCrypto
 import WakuP2P

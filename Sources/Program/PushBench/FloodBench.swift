@@ -1,7 +1,5 @@
 import RateLimits
 import NodeAssembly
-import StatusProtocol
-import StatusServer
 import WakuCrypto
 
 /// The effect of a flood by one key on other senders: the same requests alone, and during a flood of ten times as many by one sender, with the default

@@ -1,6 +1,5 @@
 import Foundation
 import LibP2P
-import Logging
 import Core
 import Waku
 import WakuP2P

@@ -1,7 +1,6 @@
 import Core
 import Foundation
 import LibP2P
-import Logging
 import Waku
 import WakuCrypto
 import WakuP2P

@@ -1,11 +1,7 @@
-import Foundation
 import LoopbackRelay
 import LoopbackServer
-import NodeAssembly
 import Core
-import StatusServer
 import Storage
-import StoreSQLite
 import StatusProtocol
 import Waku
 import WakuCrypto

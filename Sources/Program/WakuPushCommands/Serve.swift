@@ -7,7 +7,6 @@ import Delivery
 import Foundation
 import Logging
 import NodeAssembly
-import NodeMetrics
 import ServiceLifecycle
 import StatusServer
 import Storage

@@ -11,7 +11,6 @@ import SessionProtocol
 import SessionServer
 import SessionStandIns
 import Storage
-import Core
 import Waku
 import WakuCrypto
 import WakuPushCommands

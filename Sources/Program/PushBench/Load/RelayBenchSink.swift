@@ -1,8 +1,6 @@
 import Foundation
 import LibP2P
-import Logging
 import Synchronization
-import Core
 import Waku
 import WakuP2P
 

@@ -1,5 +1,4 @@
 import CCurl
-import Foundation
 
 /// POSTs of 600 bytes through libcurl's multi interface, 16 in flight, to a server on 127.0.0.1. Measures only the CPU time of libcurl's
 /// thread.

@@ -1,4 +1,3 @@
-import NodeAPI
 import Foundation
 import NodeAssembly
 import Core

@@ -7,7 +7,6 @@ import NodeAssembly
 import NodeMetrics
 import PushNode
 import StatusProtocol
-import Waku
 import WakuCrypto
 
 /// Web Push: requests for 20 devices each, as a message to a group is, up to the push services' answers and the commits after them. The services are

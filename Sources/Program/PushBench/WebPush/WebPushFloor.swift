@@ -1,4 +1,3 @@
-import Foundation
 
 /// The cost of the library calls that a Web Push notification requires.
 struct WebPushFloor: Sendable {

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Core
 import Delivery
 import NodeAPI
 import PushNode

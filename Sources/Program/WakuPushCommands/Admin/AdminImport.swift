@@ -5,7 +5,6 @@ import Core
 import StatusGoImport
 import StatusProtocol
 import StatusServer
-import Storage
 import WakuCrypto
 
 extension Admin {

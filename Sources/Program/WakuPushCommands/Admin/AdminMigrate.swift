@@ -5,7 +5,6 @@ import NodeAssembly
 import PushNode
 import Storage
 import StorePostgreSQL
-import WakuCrypto
 
 extension Admin {
     struct Migrate: AdminCommand {

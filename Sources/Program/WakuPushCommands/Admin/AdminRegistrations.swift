@@ -9,7 +9,6 @@ import StatusServer
 import StatusV01Server
 import Storage
 import StatusProtocol
-import Waku
 import WakuCrypto
 
 extension Admin.Registrations {

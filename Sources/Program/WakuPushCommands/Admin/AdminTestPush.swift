@@ -5,7 +5,6 @@ import Delivery
 import StatusServer
 import Storage
 import StatusProtocol
-import Waku
 import WakuCrypto
 
 extension Admin {

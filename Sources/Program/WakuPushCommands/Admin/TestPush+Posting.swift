@@ -3,7 +3,6 @@ import Delivery
 import Core
 import StatusProtocol
 import StatusServer
-import Waku
 import WakuCrypto
 
 extension AdminAPI.TestPush {

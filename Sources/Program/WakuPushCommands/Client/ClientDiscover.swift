@@ -1,7 +1,5 @@
 import ArgumentParser
 import PushClient
-import StatusProtocol
-import WakuCrypto
 
 extension Client {
     struct Discover: ReportingCommand {

@@ -1,6 +1,5 @@
 import Foundation
 import PushClient
-import StatusProtocol
 import WakuCrypto
 
 /// An event as a line: `registered server=04… version=1`, or a JSON object with the event's name as `event`.

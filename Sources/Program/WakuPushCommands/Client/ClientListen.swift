@@ -7,7 +7,6 @@ import PushReceiver
 import PushReceiverHTTP
 import Synchronization
 import UnixSignals
-import WakuCrypto
 
 extension Client {
     struct Listen: ReportingCommand {

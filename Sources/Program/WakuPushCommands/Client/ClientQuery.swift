@@ -1,8 +1,6 @@
 import ArgumentParser
 import PushClient
-import Core
 import StatusProtocol
-import WakuCrypto
 
 extension Client {
     struct Query: ReportingCommand {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 import PushClient
-import Core
 import StatusProtocol
 import WakuCrypto
 

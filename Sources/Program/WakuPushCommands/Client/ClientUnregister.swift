@@ -1,7 +1,6 @@
 import ArgumentParser
 import PushClient
 import StatusProtocol
-import WakuCrypto
 
 extension Client {
     struct Unregister: ReportingCommand {

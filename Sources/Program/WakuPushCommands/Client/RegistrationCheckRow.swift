@@ -1,5 +1,4 @@
 import PushClient
-import StatusProtocol
 
 /// A server's answer about the client's registration, in words.
 struct RegistrationCheckRow: Encodable {

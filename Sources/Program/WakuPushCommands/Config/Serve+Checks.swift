@@ -1,14 +1,10 @@
 import Core
-import Delivery
 import Foundation
 import HTTPService
 import NodeAPI
 import NodeAssembly
 import NwakuRelay
 import PushNode
-import RateLimits
-import StatusServer
-import WakuP2P
 
 /// Checks of single options.
 extension Serve {

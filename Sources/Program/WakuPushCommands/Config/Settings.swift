@@ -1,5 +1,3 @@
-import ArgumentParser
-import Core
 import Delivery
 import NodeAPI
 import Logging

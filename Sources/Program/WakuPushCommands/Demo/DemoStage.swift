@@ -9,7 +9,6 @@ import NwakuRelay
 import PushClient
 import PushNode
 import StatusProtocol
-import Core
 import Waku
 import WakuCrypto
 

@@ -3,7 +3,6 @@ import Delivery
 import NodeAPI
 import Core
 import StatusServer
-import Storage
 
 /// Findings on a gorush server.
 extension NodeChecks {

@@ -4,7 +4,6 @@ import StatusProtocol
 import StatusServer
 import StatusV01Server
 import Storage
-import StatusRules
 import WakuCrypto
 
 extension RegistrationsFile.Line {

@@ -1,8 +1,6 @@
 import NodeAPI
 public import ArgumentParser
-import Foundation
 public import Delivery
-import PushNode
 import WakuCrypto
 
 /// A duration such as `300ms`, `5s`, `10m`, `24h` or `90d`.

@@ -1,6 +1,5 @@
 import LibP2P
 import NwakuRelay
-import Core
 import Waku
 import WakuP2P
 

@@ -3,7 +3,6 @@ import ArgumentParser
 import Delivery
 import Dispatch
 import Logging
-import NodeAPI
 import NodeAssembly
 import ServiceLifecycle
 import Synchronization

@@ -1,7 +1,6 @@
 import ArgumentParser
 import PushClient
 import Core
-import WakuCrypto
 
 /// `waku-push client v0.1`.
 struct ClientV01: AsyncParsableCommand {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import PushClient
 import StatusProtocol
-import WakuCrypto
 
 /// Selects the registrant and the client of a version 0.1 command.
 struct V01ContactOptions: ParsableArguments {
