@@ -2,7 +2,6 @@ import Core
 import Delivery
 import NodeAssembly
 import RateLimits
-import SessionProtocol
 import StatusProtocol
 import StatusServer
 import Storage
@@ -38,14 +37,14 @@ struct CostBench: Sendable {
     private func cpu(of kind: MessageBench.Kind) async throws -> Double {
         var settings = settings
         settings.latencyCount = 32
-        let results = try await MessageBench(kind, settings: settings).run()
+        let results = try await MessageBench(kind: kind, settings: settings).run()
         return results.first?.cpuMicroseconds ?? .nan
     }
 
     /// The node's own derivation, not that of OpenSSL, which is five times as expensive.
     private func deriving() async throws -> BenchResult {
         let run = try await CoreRun.measure(cores: 1, for: .seconds(max(settings.seconds / 8, 0.1))) {
-            {
+            CoreOperation {
                 _ = KeyDerivation.topicKey("a topic")
                 return 1
             }

@@ -10,6 +10,7 @@ import Synchronization
 import Waku
 import WakuCrypto
 import WakuP2P
+import WakuPushCommands
 
 /// Requests through real sockets: a node attached to another one by libp2p and by REST, and a gorush stand-in over HTTP.
 ///
@@ -87,7 +88,7 @@ struct EndToEndBench: Sendable {
         _ identity: PrivateKey, _ folder: String, _ attachment: Attachment, _ body: @escaping Body<R>
     ) async throws -> R {
         let posts = GorushLog()
-        return try await GorushLoopback.running(latency: settings.gorushLatency, received: posts.note) { gorush in
+        return try await GorushStandIn.running(latency: settings.gorushLatency, received: posts.note) { gorush in
             let configuration = BenchNode.configuration(identity, folder)
             switch attachment {
             case .libp2p:
@@ -115,12 +116,12 @@ struct EndToEndBench: Sendable {
     }
 
     private func withNode<R: Sendable>(
-        _ configuration: ServerConfiguration, _ gorush: GorushLoopback, _ network: Network, _ body: @escaping Body<R>,
+        _ configuration: ServerConfiguration, _ gorush: String, _ network: Network, _ body: @escaping Body<R>,
         makeRelay: (RelayNeeds) throws -> any Relay
     ) async throws -> R {
         try await network.other.running(deliver: { network.answers.note($0) }) {
             try await BenchNode.withServer(
-                configuration, gorush: try GorushClient(client: CurlClient(), url: gorush.url),
+                configuration, gorush: try GorushClient(client: CurlClient(), url: gorush),
                 makeRelay: { needs in
                     let relay = try makeRelay(needs)
                     network.relay.withLock { $0 = relay }

@@ -20,7 +20,7 @@ struct ForeignBench: Sendable {
                 return ReceivedMessage(message: message, pubsubTopic: .statusDefault)
             }
             let batches = messages.chunks(of: settings.batch).map(Array.init)
-            return try await BenchNode.running(identity: identity, folder: folder, gorush: PostingStandIn(latency: .zero)) {
+            return try await BenchNode.running(BenchNode.configuration(identity, folder), gorush: PostingStandIn(latency: .zero)) {
                 [settings] node in
                 await node.relay.feed(batches)
                 var rates: [Double] = []

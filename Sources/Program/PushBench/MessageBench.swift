@@ -61,11 +61,6 @@ struct MessageBench: Sendable {
     let kind: Kind
     let settings: BenchSettings
 
-    init(_ kind: Kind, settings: BenchSettings) {
-        self.kind = kind
-        self.settings = settings
-    }
-
     /// Runs `body` with gorush as a process of its own, to which notifications are posted over HTTP; or in this process.
     private func withGorush<R: Sendable>(in folder: String, _ body: (any NotificationPosting) async throws -> R) async throws -> R {
         guard settings.startsGorush else { return try await body(PostingStandIn(latency: settings.gorushLatency)) }
@@ -73,8 +68,7 @@ struct MessageBench: Sendable {
             ["run", "--gorush-sink", "--gorush-latency", "\(Int(settings.gorushLatency.seconds * 1000))ms"],
             output: folder + "/gorush")
         defer { process.end() }
-        let port = try await process.line { $0.hasPrefix("port ") ? $0.dropFirst(5) : nil }
-        return try await body(try GorushClient(client: CurlClient(), url: "http://127.0.0.1:\(port)"))
+        return try await body(try GorushClient(client: CurlClient(), url: try await process.line { $0 }))
     }
 
     func run() async throws -> [BenchResult] {

@@ -11,12 +11,6 @@ import WakuCrypto
 /// The nodes run in this process. The message rate is low enough that no node falls behind, since other nodes would take over its messages. Each
 /// round measures all node counts, so that a machine that becomes busy affects them alike.
 struct NodesBench: Sendable {
-    private struct Load {
-        let questions: [Question]
-        /// Messages per second.
-        let rate: Double
-    }
-
     private struct Spent {
         /// CPU time of this process per message.
         let microseconds: Double
@@ -33,6 +27,7 @@ struct NodesBench: Sendable {
     private static let warmUpCount = 200
 
     let settings: BenchSettings
+    /// Messages per second.
     let rate: Double
 
     /// One result for each kind of message and number of nodes.
@@ -63,8 +58,8 @@ struct NodesBench: Sendable {
             for nodeCount in Self.nodeCounts {
                 let done = Double(round * Self.nodeCounts.count + nodeCount - 1) / Double(settings.rounds * Self.nodeCounts.count)
                 settings.progress("\(kind.rawValue): round \(round + 1), nodes: \(nodeCount)", done)
-                let warmUp = Load(questions: await maker.make(Self.warmUpCount, after: made), rate: rate)
-                let load = Load(questions: await maker.make(count, after: made + Self.warmUpCount), rate: rate)
+                let warmUp = await maker.make(Self.warmUpCount, after: made)
+                let load = await maker.make(count, after: made + Self.warmUpCount)
                 made += Self.warmUpCount + count
                 let server = try await onThread { try SessionProcesses(at: address) }
                 let cost = try await withNodes(nodeCount, identity, store) { nodes in
@@ -135,10 +130,10 @@ struct NodesBench: Sendable {
 
     /// Feeds all messages to all nodes, each batch when it is due. All nodes get the same copies: they divide messages by the hash, of which the time is a
     /// part.
-    private func feed(_ load: Load, to nodes: [BenchNode], _ server: SessionProcesses) async throws -> Spent {
-        let size = max(1, Int(load.rate * (Self.batchInterval / .seconds(1))))
+    private func feed(_ questions: [Question], to nodes: [BenchNode], _ server: SessionProcesses) async throws -> Spent {
+        let size = max(1, Int(rate * (Self.batchInterval / .seconds(1))))
         let sentFrom = Timestamp.now()
-        let batches = load.questions.chunks(of: size).enumerated().map { index, batch in
+        let batches = questions.chunks(of: size).enumerated().map { index, batch in
             batch.map { $0.message.sent(at: sentFrom + Self.batchInterval * index) }
         }
         func answers() -> Int { nodes.reduce(0) { $0 + $1.relay.answers } }
@@ -155,11 +150,11 @@ struct NodesBench: Sendable {
                 }
             }
         }
-        let wanted = before + load.questions.count
+        let wanted = before + questions.count
         _ = try await waitForCount(wanted) { answers() }
         // The nodes' exchange about the last messages is part of the cost.
         try await Task.sleep(for: ClusterConfiguration().finishedInterval)
-        let count = Double(max(1, load.questions.count))
+        let count = Double(max(1, questions.count))
         let serverEnd = try await onThread { try server.time() }
         let serverSpent = serverTime.flatMap { start in serverEnd.map { Double($0 - start) / 1_000 / count } }
         return Spent(

@@ -4,6 +4,7 @@ import LibP2P
 import Waku
 import WakuCrypto
 import WakuP2P
+import WakuPushCommands
 
 /// The traffic of a shard on which no message is for the node, from 1 and 5 peers of its mesh: `waku-push serve` as a process, its peers in another.
 ///
@@ -72,8 +73,7 @@ struct ShardPeers: Sendable {
             try await relay.listen()
             relays.append(relay)
         }
-        let addresses = relays.compactMap { $0.listenAddresses.first?.description }.joined(separator: " ")
-        FileHandle.standardOutput.write(Data((addresses + "\n").utf8))
+        Output.line(relays.compactMap { $0.listenAddresses.first?.description }.joined(separator: " "))
         try await withThrowingTaskGroup(of: Void.self) { [relays] group in
             for relay in relays { group.addTask { await relay.run { _ in } } }
             group.addTask { try await send(by: relays) }

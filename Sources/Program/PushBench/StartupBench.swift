@@ -18,7 +18,10 @@ struct StartupBench: Sendable {
             let owner = BenchClient(deviceToken: DeviceToken("device"))
             var result = BenchResult(name: "start with \(registrationCount) registrations")
             let began = Clock.uptime()
-            let (ownBytes, databaseBytes) = try await makeDatabase(owner, identity, data)
+            let ownBytes = try await BenchNode.seed(
+                [owner], strangers: registrationCount - 1, identity: identity, folder: data,
+                progress: { settings.progress("start-up: \(registrationCount) registrations", $0) })
+            let databaseBytes = try BareDatabase.byteCount(path: DataFolder.databasePath(in: data))
             let seconds = Double(Clock.uptime() - began) / 1e9
             let overhead = Double(databaseBytes - ownBytes) / Double(registrationCount)
             result.details["registrations"] = Double(registrationCount)
@@ -39,18 +42,6 @@ struct StartupBench: Sendable {
             return [result]
         }
     }
-
-    // MARK: Database
-
-    /// Creates the database. Returns the size of the registrations and of the file.
-    private func makeDatabase(_ owner: BenchClient, _ identity: PrivateKey, _ data: String) async throws -> (own: Int, file: Int) {
-        let ownBytes = try await BenchNode.seed(
-            [owner], strangers: registrationCount - 1, identity: identity, folder: data,
-            progress: { settings.progress("start-up: \(registrationCount) registrations", $0) })
-        return (ownBytes, try BareDatabase.byteCount(path: DataFolder.databasePath(in: data)))
-    }
-
-    // MARK: Start
 
     private struct Times {
         let ready: Double

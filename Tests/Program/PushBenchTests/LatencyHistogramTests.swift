@@ -27,15 +27,4 @@ struct LatencyHistogramTests {
         histogram.record(nanoseconds: nanoseconds)
         #expect(histogram.count == 1 && histogram.percentile(0.5) == 3.6e9)
     }
-
-    @Test func sumEqualsAHistogramOfAllLatencies() {
-        var (left, right, both) = (LatencyHistogram(), LatencyHistogram(), LatencyHistogram())
-        for value in stride(from: UInt64(1), to: 1_000_000, by: 997) {
-            if value.isMultiple(of: 2) { left.record(nanoseconds: value) } else { right.record(nanoseconds: value) }
-            both.record(nanoseconds: value)
-        }
-        left.add(right)
-        #expect(left.count == both.count)
-        for share in [0.1, 0.5, 0.999] { #expect(left.percentile(share) == both.percentile(share)) }
-    }
 }

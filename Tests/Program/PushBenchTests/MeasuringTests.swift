@@ -40,7 +40,7 @@ struct MeasuringTests {
     func counts() async throws {
         let total = Atomic<Int>(0)
         let run = try await CoreRun.measure(cores: 3, for: .milliseconds(5)) {
-            {
+            CoreOperation {
                 total.add(2, ordering: .relaxed)
                 return 2
             }
@@ -58,7 +58,7 @@ struct MeasuringTests {
         await #expect(throws: BenchError.self) {
             try await CoreRun.measure(cores: 2, for: .milliseconds(1)) {
                 if isFirst, made.add(1, ordering: .relaxed).newValue == 1 { throw BenchError.disk }
-                return { throw BenchError.disk }
+                return CoreOperation { throw BenchError.disk }
             }
         }
     }
@@ -109,7 +109,7 @@ struct MeasuringTests {
                 message: ReceivedMessage(message: message, pubsubTopic: question.message.pubsubTopic), answerTopic: question.answerTopic)
         }
         let unanswered = try await BenchNode.running(
-            identity: identity, folder: folder.path, gorush: PostingStandIn(latency: .zero)
+            BenchNode.configuration(identity, folder.path), gorush: PostingStandIn(latency: .zero)
         ) { node in
             let speed = try await FullSpeed.measure(Array(questions[..<32]), relay: node.relay, batch: 8)
             let loop = try await OpenLoop.measure(Array(questions[32...]), rate: 1000, relay: node.relay)
@@ -137,7 +137,7 @@ struct MeasuringTests {
         var settings = BenchSettings(seconds: 0.01, folder: folder.path)
         settings.rounds = 1
         settings.storedCount = 200
-        let results = try await MessageBench(kind, settings: settings).run()
+        let results = try await MessageBench(kind: kind, settings: settings).run()
         let result = try #require(results.first)
         #expect(result.name == kind.rawValue)
         // 32 at least at full speed, and again at half of it.

@@ -42,7 +42,7 @@ struct PostgreSQLBenchTests {
     func messagesAreAnsweredAndNoSchemaIsLeft(kind: MessageBench.Kind) async throws {
         // Existing data is not used, and is kept.
         _ = try await query("CREATE TABLE registration (id integer); INSERT INTO registration VALUES (7)")
-        let results = try await MessageBench(kind, settings: settings()).run()
+        let results = try await MessageBench(kind: kind, settings: settings()).run()
         let result = try #require(results.first)
         #expect(result.name == "\(kind.rawValue), PostgreSQL")
         #expect(result.messages ?? 0 >= 64 && result.unanswered == 0)
@@ -76,7 +76,7 @@ struct PostgreSQLBenchTests {
     @Test func cancelledMeasurementLeavesNoSchema() async throws {
         var settings = try settings()
         settings.seconds = 5
-        let running = Task { [settings] in try await MessageBench(.registration, settings: settings).run() }
+        let running = Task { [settings] in try await MessageBench(kind: .registration, settings: settings).run() }
         // One for the floor, one for the node.
         try await eventually { try await schemas() == "2" }
         running.cancel()
@@ -88,7 +88,7 @@ struct PostgreSQLBenchTests {
         let role = "r" + database.filter(\.isHexDigit).suffix(24)
         try await server.run("CREATE ROLE \(role) LOGIN")
         let settings = try settings(database.replacing("user=postgres", with: "user=\(role)"))
-        let error = await #expect(throws: StoreError.self) { try await MessageBench(.registration, settings: settings).run() }
+        let error = await #expect(throws: StoreError.self) { try await MessageBench(kind: .registration, settings: settings).run() }
         #expect(error?.code == .permission)
         #expect(error?.message.contains("may not create schemas") == true && error?.message.contains("\n") == false)
     }

@@ -6,11 +6,7 @@ import Testing
 struct DemoStageTests {
     /// Such as one that can't listen: the demo would hang.
     @Test func nothingWaitsForThePortOfAServerThatEnded() async throws {
-        let gorush = GorushStandIn()
-        let server = Task { try await gorush.run() }
-        #expect(try await gorush.port > 0)
-        server.cancel()
-        _ = await server.result
-        await #expect(throws: CommandFailure.self) { try await gorush.port }
+        #expect(try await GorushStandIn().running { $0 } != "http://127.0.0.1:0")
+        await #expect(throws: CommandFailure.self) { try await withServer({ _ in }) { $0 } }
     }
 }

@@ -133,7 +133,12 @@ struct Bench: ReportingCommand {
 
     func execute() async throws {
         if relaySink { return try await RelayBenchSink().run() }
-        if gorushSink { return try await GorushLoopback.run(latency: gorushLatency.duration) }
+        if gorushSink {
+            return try await GorushStandIn.running(latency: gorushLatency.duration) { url in
+                Output.line(url)
+                try await Task.sleep(for: .seconds(24 * 3600))
+            }
+        }
         if let shardPeers { return try await ShardPeers(count: shardPeers, rate: rate ?? 100).run() }
         if let webPushOrigins { return try await WebPushOrigins(folder: data, count: webPushOrigins).run() }
         let location = try store.map { StoreLocation.postgreSQL(try PostgreSQLAddress($0)) } ?? .dataFolder
@@ -180,7 +185,7 @@ struct Bench: ReportingCommand {
 
     private func measure(_ kinds: [MessageBench.Kind], _ settings: BenchSettings) async throws -> [BenchResult] {
         var results: [BenchResult] = []
-        for kind in kinds { results += try await MessageBench(kind, settings: settings).run() }
+        for kind in kinds { results += try await MessageBench(kind: kind, settings: settings).run() }
         return results
     }
 

@@ -10,8 +10,6 @@ import PushNode
 import SessionProtocol
 import SessionServer
 import SessionStandIns
-import Storage
-import Waku
 import WakuCrypto
 import WakuPushCommands
 
@@ -42,12 +40,7 @@ struct SessionDemo: ReportingCommand {
         let logger = Logger.warnings
         let gorush = GorushStandIn()
         let network = LoopbackNetwork()
-        try await withThrowingTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                try await gorush.run()
-                return false
-            }
-            let gorushURL = "http://127.0.0.1:\(try await gorush.port)"
+        try await gorush.running { url in
             var session = SessionPush.Configuration(
                 httpAddress: SocketAddress(host: "127.0.0.1", port: 0), onionKey: onionKey, sodium: sodium
             ) { entries, receiver, logger, count in
@@ -58,20 +51,10 @@ struct SessionDemo: ReportingCommand {
             var configuration = ServerConfiguration(identity: .generate(), dataPath: folder + "/data")
             configuration.session = session
             let server = try Server(
-                configuration, gorush: GorushClient(client: CurlClient(), url: gorushURL), logger: logger
+                configuration, gorush: GorushClient(client: CurlClient(), url: url), logger: logger
             ) { network.relay(pubsubTopics: $0.pubsubTopics) }
-            group.addTask {
-                try await server.node.run()
-                return false
-            }
-            group.addTask {
-                let script = SessionDemoScript(
-                    server: server, servers: servers, gorush: gorush, onionKey: onionKey.publicKey, sodium: sodium)
-                try await script.run()
-                return true
-            }
-            for try await isDone in group where isDone { break }
-            group.cancelAll()
+            let script = SessionDemoScript(server: server, servers: servers, gorush: gorush, onionKey: onionKey.publicKey, sodium: sodium)
+            try await firstResult(of: script.run) { try await server.node.run() }
         }
         await servers.shutDown()
         Output.line()

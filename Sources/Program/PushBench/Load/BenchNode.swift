@@ -18,13 +18,6 @@ struct BenchNode: Sendable {
     let relay: BenchRelay
     let server: Server
 
-    /// Runs a node while `body` runs, and shuts it down gracefully.
-    static func running<R: Sendable>(
-        identity: PrivateKey, folder: String, gorush: any NotificationPosting, _ body: @escaping @Sendable (BenchNode) async throws -> R
-    ) async throws -> R {
-        try await running(configuration(identity, folder), gorush: gorush, body)
-    }
-
     /// Without reply delay and without deriving keys ahead, so that only the work for messages is measured.
     static func configuration(_ identity: PrivateKey, _ folder: String) -> ServerConfiguration {
         var configuration = ServerConfiguration(identity: identity, dataPath: folder)
@@ -33,6 +26,7 @@ struct BenchNode: Sendable {
         return configuration
     }
 
+    /// Runs a node while `body` runs, and shuts it down gracefully.
     static func running<R: Sendable>(
         _ configuration: ServerConfiguration, gorush: any NotificationPosting, _ body: @escaping @Sendable (BenchNode) async throws -> R
     ) async throws -> R {

@@ -1,5 +1,6 @@
 import LoopbackRelay
 import LoopbackServer
+import WakuPushCommands
 
 extension LoopbackServer {
     /// Serves a network on a free port while `body` runs with its URL.

@@ -1,5 +1,4 @@
 import Foundation
-import WakuPushCommands
 
 /// Runs `body`, which may block, on a thread of its own.
 func onThread<T: Sendable>(_ body: @escaping @Sendable () throws -> T) async throws -> T {
@@ -24,21 +23,6 @@ func makeInParallel<T: Sendable>(_ count: Int, cores: Int, _ make: @escaping @Se
             addNext()
         }
         return chunks.sorted { $0.0 < $1.0 }.flatMap(\.1)
-    }
-}
-
-/// Runs a server of this process while `body` runs with its port.
-func withServer<R: Sendable>(
-    _ serve: @escaping @Sendable (_ bound: @escaping @Sendable (Int) -> Void) async throws -> Void,
-    _ body: @escaping @Sendable (_ port: Int) async throws -> R
-) async throws -> R {
-    let (ports, bind) = AsyncStream.makeStream(of: Int.self)
-    return try await firstResult {
-        for await port in ports { return try await body(port) }
-        throw BenchError(code: .unavailable, message: "can't listen on a port of 127.0.0.1")
-    } beside: {
-        defer { bind.finish() }
-        try await serve { bind.yield($0) }
     }
 }
 

@@ -3,6 +3,7 @@ import LibP2P
 import Synchronization
 import Waku
 import WakuP2P
+import WakuPushCommands
 
 /// The other process of ``RelayBench``: a node that counts messages and prints a line of JSON at the end of each run.
 final class RelayBenchSink: Sendable {
@@ -36,7 +37,6 @@ final class RelayBenchSink: Sendable {
     struct Report: Codable {
         let run: UInt8
         let count: Int
-        let firstAt: UInt64
         let lastAt: UInt64
         /// CPU time of this process, from the first message to the last.
         let processorNanoseconds: UInt64
@@ -48,7 +48,6 @@ final class RelayBenchSink: Sendable {
     private struct Run {
         let number: UInt8
         var count = 0
-        var firstAt: UInt64 = 0
         var lastAt: UInt64 = 0
         var processorStart: UInt64 = 0
         var latencies: [UInt64] = []
@@ -62,7 +61,7 @@ final class RelayBenchSink: Sendable {
         let configuration = P2PRelay.Configuration(key: .generate(), listenAddresses: [try Multiaddr("/ip4/127.0.0.1/tcp/0")])
         let relay = P2PRelay(configuration: configuration, logger: .quiet)
         try await relay.listen()
-        printLine(relay.listenAddresses.first?.description ?? "")
+        Output.line(relay.listenAddresses.first?.description ?? "")
         await relay.run { self.take($0) }
     }
 
@@ -72,7 +71,7 @@ final class RelayBenchSink: Sendable {
         current.withLock { run in
             for received in messages {
                 guard let mark = Mark(received.message.payload) else { continue }
-                if run?.number != mark.run { run = Run(number: mark.run, firstAt: now, processorStart: Clock.process()) }
+                if run?.number != mark.run { run = Run(number: mark.run, processorStart: Clock.process()) }
                 if !mark.isOver {
                     run?.count += 1
                     run?.lastAt = now
@@ -80,16 +79,12 @@ final class RelayBenchSink: Sendable {
                 } else if let over = run, !over.isReported {
                     run?.isReported = true
                     report = Report(
-                        run: over.number, count: over.count, firstAt: over.firstAt, lastAt: over.lastAt,
+                        run: over.number, count: over.count, lastAt: over.lastAt,
                         processorNanoseconds: Clock.process() - over.processorStart, residentBytes: ProcessMemory.residentBytes() ?? 0,
                         latencies: over.latencies)
                 }
             }
         }
-        if let report, let line = try? JSONEncoder().encode(report) { printLine(String(decoding: line, as: UTF8.self)) }
-    }
-
-    private func printLine(_ line: String) {
-        FileHandle.standardOutput.write(Data((line + "\n").utf8))
+        if let report, let line = try? JSONEncoder().encode(report) { Output.line(String(decoding: line, as: UTF8.self)) }
     }
 }

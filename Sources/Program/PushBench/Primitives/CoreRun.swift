@@ -28,15 +28,8 @@ struct CoreRun: Sendable {
     ///
     /// - Parameters:
     ///   - cores: the number of threads.
-    ///   - makeOperation: called on each thread to make its operation, which returns the number of operations done.
+    ///   - makeOperation: called on each thread to make its operation.
     static func measure(
-        cores: Int, for duration: Duration, _ makeOperation: @escaping @Sendable () throws -> () throws -> Int
-    ) async throws -> CoreRun {
-        try await measureOperations(cores: cores, for: duration) { CoreOperation(run: try makeOperation()) }
-    }
-
-    /// Like ``measure(cores:for:_:)``, with the CPU time of servers.
-    static func measureOperations(
         cores: Int, for duration: Duration, _ makeOperation: @escaping @Sendable () throws -> CoreOperation
     ) async throws -> CoreRun {
         let start = StartLine(count: cores)

@@ -1,4 +1,5 @@
 import CCurl
+import WakuPushCommands
 
 /// POSTs of 600 bytes through libcurl's multi interface, 16 in flight, to a server on 127.0.0.1. Measures only the CPU time of libcurl's
 /// thread.
@@ -6,11 +7,11 @@ enum PostMeter {
     private static let inFlight = 16
 
     static func measure(for duration: Duration) async throws -> CoreRun {
-        try await GorushLoopback.running(latency: .zero) { server in
-            let url = server.url + "/api/push"
+        try await GorushStandIn.running { gorush in
+            let url = gorush + "/api/push"
             return try await CoreRun.measure(cores: 1, for: duration) {
                 let posts = BarePosts(urls: [url], count: inFlight)
-                return { posts.perform() }
+                return CoreOperation { posts.perform() }
             }
         }
     }
@@ -24,7 +25,7 @@ enum PostMeter {
             // Makes the connections.
             var ended = 0
             while ended < 256 { ended += posts.perform() }
-            return { posts.perform() }
+            return CoreOperation { posts.perform() }
         }
     }
 }

@@ -11,7 +11,7 @@ struct PrimitiveMeter: Sendable {
 
     func measure(_ primitive: Primitive, cores: Int) async throws -> CoreRun {
         if primitive == .post { return try await PostMeter.measure(for: slice) }
-        return try await CoreRun.measureOperations(cores: primitive.isSingle ? 1 : cores, for: slice) { try operation(of: primitive) }
+        return try await CoreRun.measure(cores: primitive.isSingle ? 1 : cores, for: slice) { try operation(of: primitive) }
     }
 
     /// The cost of each primitive with all cores busy.

@@ -4,6 +4,7 @@ import SessionProtocol
 import SessionStandIns
 import Synchronization
 import WakuCrypto
+import WakuPushCommands
 
 /// The cost of the library calls that a Session subscription or notification requires.
 struct SessionFloor: Sendable {
@@ -57,7 +58,7 @@ struct SessionFloor: Sendable {
     private func onAllCores(_ makeOperation: @escaping @Sendable () -> () -> Void) async throws -> FloorCost {
         let run = try await CoreRun.measure(cores: settings.cores, for: settings.slice) {
             let operation = makeOperation()
-            return {
+            return CoreOperation {
                 operation()
                 return 1
             }
@@ -90,8 +91,8 @@ struct SessionFloor: Sendable {
 
     /// The cost of as many concurrent requests as in the measurement, to a server that only answers. Includes both sides.
     private func exchange() async throws -> FloorCost {
-        try await GorushLoopback.running(latency: .zero) { [settings] server in
-            let (http, url) = (SessionBench.makeClient(), server.url + "/api/push")
+        try await GorushStandIn.running { [settings] gorush in
+            let (http, url) = (SessionBench.makeClient(), gorush + "/api/push")
             let count = max(200, Int(settings.slice / .microseconds(50)))
             let body = [UInt8](repeating: 120, count: 700)
             func exchange(_ count: Int) async throws {

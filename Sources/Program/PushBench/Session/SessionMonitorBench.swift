@@ -20,12 +20,12 @@ extension SessionBench {
         let renewal = Duration.seconds(min(max(settings.seconds * 4, 2), 30))
         let entries = try await entries(count: renewedCount(serverCount, renewal))
         let nodes = try Self.writeNodes(servers.descriptions, in: folder)
-        let asked = AskedCount()
+        let asked = Atomic(0)
         let monitor = SubscriptionMonitor(
             .init(source: .file(nodes), renewal: renewal), sodium: sodium, entries: entries, receiver: NobodysMessages(),
             logger: .quiet
         ) { event in
-            if case .asked(let count) = event { asked.add(count) }
+            if case .asked(let count) = event { asked.add(count, ordering: .relaxed) }
         }
         return try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await monitor.run() }
@@ -35,7 +35,7 @@ extension SessionBench {
     }
 
     private func measure(
-        _ monitor: SubscriptionMonitor, _ entries: HeldEntries, _ asked: AskedCount, _ serverCount: Int, _ renewal: Duration
+        _ monitor: SubscriptionMonitor, _ entries: HeldEntries, _ asked: borrowing Atomic<Int>, _ serverCount: Int, _ renewal: Duration
     ) async throws -> BenchResult {
         let connecting = Clock.uptime()
         monitor.load(entries.all)
@@ -44,11 +44,11 @@ extension SessionBench {
         // The first renewals are as close together as the first requests were.
         try await Task.sleep(for: renewal * 1.5)
         settings.progress("session renewals: \(serverCount) connections", 0.5)
-        let (cpu, start, before) = (Clock.process(), Clock.uptime(), asked.value)
+        let (cpu, start, before) = (Clock.process(), Clock.uptime(), asked.load(ordering: .relaxed))
         // Each subscription is renewed once within 1.22 times the interval, and twice within 2.44 times.
         try await Task.sleep(for: renewal * 2.22)
         let seconds = Double(Clock.uptime() - start) / 1e9
-        let count = asked.value - before
+        let count = asked.load(ordering: .relaxed) - before
         let cores = Double(Clock.process() - cpu) / 1e9 / seconds
         let lost = serverCount - monitor.figures.connectedServers
         var result = BenchResult(name: "session renewals")
@@ -98,14 +98,6 @@ private struct HeldEntries: MonitorEntrySource {
     func entries(of ids: [SubscriptionID]) async throws -> (found: [SubscriptionID: MonitorEntry], ended: [SubscriptionID]) {
         (Dictionary(uniqueKeysWithValues: ids.map { ($0, made[Int($0.rawValue)].entry) }), [])
     }
-}
-
-/// Subscriptions that storage servers were asked to monitor.
-private final class AskedCount: Sendable {
-    private let count = Atomic(0)
-
-    var value: Int { count.load(ordering: .relaxed) }
-    func add(_ number: Int) { count.add(number, ordering: .relaxed) }
 }
 
 private struct NobodysMessages: SessionMessageReceiver {

@@ -3,7 +3,6 @@ import NodeAssembly
 import Core
 import SessionProtocol
 import SessionServer
-import SessionStandIns
 import Storage
 import Synchronization
 import WakuCrypto
@@ -88,27 +87,20 @@ extension SessionBench {
         let loaded: Int
     }
 
-    private final class MadeMonitor: Sendable {
-        private let made = Mutex<(any SubscriptionMonitoring)?>(nil)
-
-        func set(_ monitor: any SubscriptionMonitoring) { made.withLock { $0 = monitor } }
-        var figures: SubscriptionMonitor.Figures? { made.withLock(\.self)?.figures }
-    }
-
     private func measure(_ identity: PrivateKey, _ data: String, nodes: String) async throws -> Start {
-        let made = MadeMonitor()
+        let made = Mutex<SubscriptionMonitor?>(nil)
         var configuration = BenchNode.configuration(identity, data)
-        configuration.session = try session(nodes: nodes, made: made.set)
+        configuration.session = try session(nodes: nodes, made: { monitor in made.withLock { $0 = monitor } })
         let (cpu, start) = (Clock.process(), Clock.uptime())
         return try await BenchNode.running(configuration, gorush: PostingStandIn(latency: .zero)) { [subscriptionCount] node in
             try await Self.wait("all subscriptions loaded") {
-                let figures = made.figures
+                let figures = made.withLock(\.self)?.figures
                 return node.server.sessionPort != nil && figures?.subscriptions == subscriptionCount
                     && figures?.knownSwarms == Self.swarmCount
             }
             return Start(
                 milliseconds: Double(Clock.uptime() - start) / 1e6, cpuMilliseconds: Double(Clock.process() - cpu) / 1e6,
-                residentBytes: ProcessMemory.residentBytes() ?? 0, loaded: made.figures?.subscriptions ?? 0)
+                residentBytes: ProcessMemory.residentBytes() ?? 0, loaded: made.withLock(\.self)?.figures.subscriptions ?? 0)
         }
     }
 }

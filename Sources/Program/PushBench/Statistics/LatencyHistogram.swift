@@ -11,10 +11,6 @@ struct LatencyHistogram: Sendable {
         self.nanoseconds.record(min(nanoseconds, Self.longest))
     }
 
-    mutating func add(_ other: LatencyHistogram) {
-        nanoseconds.add(other.nanoseconds)
-    }
-
     /// The percentile in microseconds; nil if the histogram is empty.
     ///
     /// - Parameter share: above 0, at most 1.

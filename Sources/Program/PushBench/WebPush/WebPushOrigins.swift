@@ -1,5 +1,6 @@
 import CTLS
 import Foundation
+import WakuPushCommands
 
 /// Push services of ``WebPushBench`` in a process of their own: TLS servers on loopback addresses that answer every post with 201. Each connection has a
 /// thread, which is the least work for so few.
@@ -28,7 +29,7 @@ struct WebPushOrigins: Sendable {
                 }
             }
         }
-        FileHandle.standardOutput.write(Data("ports \(ports.joined(separator: " "))\n".utf8))
+        Output.line("ports \(ports.joined(separator: " "))")
         try await Task.sleep(for: .seconds(24 * 3600))
     }
 }

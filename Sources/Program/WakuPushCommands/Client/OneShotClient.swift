@@ -32,22 +32,6 @@ extension ClientOptions {
     }
 }
 
-/// Runs both closures at once, and returns the result of `body`; `companion` is cancelled then. An error of either cancels the other and is thrown.
-package func firstResult<R: Sendable>(
-    of body: @escaping @Sendable () async throws -> R, beside companion: @escaping @Sendable () async throws -> Void
-) async throws -> R {
-    try await withThrowingTaskGroup(of: R?.self) { group in
-        group.addTask {
-            try await companion()
-            return nil
-        }
-        group.addTask { try await body() }
-        defer { group.cancelAll() }
-        for try await case let result? in group { return result }
-        throw CancellationError()
-    }
-}
-
 /// Options of a client that keeps no state.
 struct OneShotOptions: ParsableArguments {
     @Option(help: "The client's key file.")

@@ -1,8 +1,10 @@
+import WakuCrypto
 import ArgumentParser
 import CurlClient
 import Delivery
 import Dispatch
 import Foundation
+import NodeAssembly
 
 struct Demo: ReportingCommand {
     static let configuration = CommandConfiguration(
@@ -37,11 +39,12 @@ struct Demo: ReportingCommand {
         defer { removal.forEach { $0.cancel() } }
         if webPush { return try await WebPushDemo.run(in: folder) }
         let gorush = GorushStandIn()
-        try await DemoStage.run(in: folder, receiver: { try await gorush.run() }) { _ in
-            let url = "http://127.0.0.1:\(try await gorush.port)"
-            return ([GorushEndpoint(try GorushClient(client: CurlClient(), url: url))], "a fake gorush at \(url)")
-        } _: { stage in
-            try await DemoScript(stage: stage, gorush: gorush).run()
+        try await gorush.running { url in
+            let configuration = ServerConfiguration(identity: .generate(), dataPath: folder)
+            let endpoint = GorushEndpoint(try GorushClient(client: CurlClient(), url: url))
+            try await DemoStage.run(configuration, endpoint, receiver: "a fake gorush at \(url)") { stage in
+                try await DemoScript(stage: stage, gorush: gorush).run()
+            }
         }
     }
 

@@ -1,6 +1,5 @@
 import CurlClient
 import Delivery
-import Foundation
 import Logging
 import LoopbackRelay
 import LoopbackServer
@@ -9,7 +8,6 @@ import NwakuRelay
 import PushClient
 import PushNode
 import StatusProtocol
-import Waku
 import WakuCrypto
 
 /// The loopback relay, a node and two clients, which communicate over sockets on free ports of 127.0.0.1.
@@ -20,64 +18,38 @@ struct DemoStage: Sendable {
 
     /// Runs all of them, and the script until it ends.
     ///
-    /// - Parameter configure: sets up the node, once the receiver runs. Returns the gorush servers, and their description.
+    /// - Parameters:
+    ///   - endpoint: the gorush server, or none.
+    ///   - receiver: a description of the server that gets the notifications.
     static func run(
-        in folder: String, receiver: @escaping @Sendable () async throws -> Void,
-        configure: (inout ServerConfiguration) async throws -> (endpoints: [GorushEndpoint], receiver: String),
+        _ configuration: ServerConfiguration, _ endpoint: GorushEndpoint, receiver: String,
         _ script: @escaping @Sendable (DemoStage) async throws -> Void
     ) async throws {
         let logger = Logger.warnings
         let network = LoopbackNetwork()
-        try await withThrowingTaskGroup(of: Bool.self) { group in
-            let relayServer = LoopbackServer(network: network, host: "127.0.0.1", port: 0, logger: logger)
-            let (ports, bound) = AsyncStream.makeStream(of: Int.self)
-            group.addTask {
-                defer { bound.finish() }
-                try await relayServer.run { bound.yield($0) }
-                return false
-            }
-            group.addTask {
-                try await receiver()
-                return false
-            }
-            var configuration = ServerConfiguration(identity: .generate(), dataPath: folder)
-            let (endpoints, receiverName) = try await configure(&configuration)
-            let relayURL = "http://127.0.0.1:\(try await firstPort(ports))"
-            let server = try Server(configuration, gorush: endpoints, logger: logger) { network.relay(pubsubTopics: $0.pubsubTopics) }
-            group.addTask {
-                try await server.node.run()
-                return false
-            }
-
-            let publicKey = configuration.identity.publicKey
-            Output.line("Started the loopback relay at \(relayURL), \(receiverName), and a node:")
+        let relay = LoopbackServer(network: network, host: "127.0.0.1", port: 0, logger: logger)
+        try await withServer {
+            try await relay.run(bound: $0)
+        } _: { port in
+            let relayURL = "http://127.0.0.1:\(port)"
+            let server = try Server(configuration, gorush: [endpoint], logger: logger) { network.relay(pubsubTopics: $0.pubsubTopics) }
+            let publicKey = configuration.node.identity.publicKey
+            Output.line("Started the loopback relay at \(relayURL), \(receiver), and a node:")
             Output.line("  public key \(publicKey.hex)")
             let stage = DemoStage(
                 server: publicKey, bob: try DemoClient(relayURL: relayURL, logger: logger),
                 alice: try DemoClient(relayURL: relayURL, logger: logger))
-            for client in [stage.bob, stage.alice] {
-                group.addTask {
-                    await client.client.run()
-                    return false
+            try await firstResult {
+                try await script(stage)
+            } beside: {
+                try await withThrowingDiscardingTaskGroup { group in
+                    group.addTask { try await server.node.run() }
+                    for client in [stage.bob.client, stage.alice.client] { group.addTask { await client.run() } }
                 }
             }
-            group.addTask {
-                try await script(stage)
-                return true
-            }
-            for try await isDone in group where isDone { break }
-            group.cancelAll()
         }
         Output.line()
         Output.line("All steps followed the protocol.")
-    }
-
-    /// The port of a server, once it listens.
-    ///
-    /// - Throws: ``CommandFailure`` if the server ended without listening.
-    static func firstPort(_ ports: AsyncStream<Int>) async throws(CommandFailure) -> Int {
-        for await port in ports { return port }
-        throw CommandFailure(.unavailable, "can't listen on a port of 127.0.0.1")
     }
 
     /// The time limit for an answer. Generous, for machines under load: real clients wait 3 s.

@@ -2,50 +2,54 @@ import Foundation
 import HTTPService
 import Hummingbird
 import Logging
-import NIOCore
+package import NIOCore
 import Synchronization
 
-/// A fake gorush: accepts posts to `/api/push`, keeps their bodies, and delivers nothing.
+/// A fake gorush on 127.0.0.1: accepts posts to `/api/push`, keeps their bodies, and delivers nothing.
 package final class GorushStandIn: Sendable {
     private let bodies = Mutex<[String]>([])
-    private let bound: AsyncStream<Int>
-    private let bind: AsyncStream<Int>.Continuation
 
-    package init() {
-        (bound, bind) = AsyncStream.makeStream()
-    }
+    package init() {}
 
     /// The posted bodies, as pretty-printed JSON.
-    package var posts: [String] { bodies.withLock { $0 } }
+    package var posts: [String] { bodies.withLock(\.self) }
 
-    /// The port. Waits until the server listens.
-    ///
-    /// - Throws: ``CommandFailure`` if it ended without listening.
-    package var port: Int {
-        get async throws {
-            try await DemoStage.firstPort(bound)
-        }
+    /// Serves while `body` runs with its URL.
+    package func running<R: Sendable>(_ body: @escaping @Sendable (_ url: String) async throws -> R) async throws -> R {
+        try await Self.running(received: keep, body)
     }
 
-    package func run() async throws {
-        defer { bind.finish() }
-        let router = Router()
-        router.post("api/push") { request, _ -> Response in
-            let buffer = try await request.body.collect(upTo: 1 << 20)
-            let object = try JSONSerialization.jsonObject(with: Data(buffer.readableBytesView))
-            let pretty = try JSONSerialization.data(
-                withJSONObject: object, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
-            self.bodies.withLock { $0.append(String(decoding: pretty, as: UTF8.self)) }
-            let count = ((object as? [String: Any])?["notifications"] as? [Any])?.count ?? 0
-            let answer = #"{"success":"ok","counts":\#(count),"logs":[]}"#
-            return Response(
-                status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: ByteBuffer(string: answer)))
+    @Sendable private func keep(_ body: ByteBuffer) throws {
+        let object = try JSONSerialization.jsonObject(with: Data(body.readableBytesView))
+        let pretty = try JSONSerialization.data(withJSONObject: object, options: [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes])
+        bodies.withLock { $0.append(String(decoding: pretty, as: UTF8.self)) }
+    }
+
+    /// Serves while `body` runs with its URL.
+    ///
+    /// - Parameters:
+    ///   - latency: the time until a post is accepted.
+    ///   - received: called with each body.
+    package static func running<R: Sendable>(
+        latency: Duration = .zero, received: @escaping @Sendable (ByteBuffer) throws -> Void = { _ in },
+        _ body: @escaping @Sendable (_ url: String) async throws -> R
+    ) async throws -> R {
+        try await withServer { bound in
+            let router = Router()
+            router.post("api/push") { request, _ -> Response in
+                try received(try await request.body.collect(upTo: 1 << 22))
+                if latency > .zero { try await Task.sleep(for: latency) }
+                return Response(
+                    status: .ok, headers: [.contentType: "application/json"],
+                    body: .init(byteBuffer: ByteBuffer(string: #"{"success":"ok","logs":[]}"#)))
+            }
+            let quiet = Logger(label: "gorush") { _ in SwiftLogNoOpLogHandler() }
+            let application = Application(
+                router: router, configuration: .init(address: .hostname("127.0.0.1", port: 0)),
+                onServerRunning: { channel in if let port = channel.localAddress?.port { bound(port) } }, logger: quiet)
+            try await application.runUntilCancelled(logger: quiet)
+        } _: {
+            try await body("http://127.0.0.1:\($0)")
         }
-        let application = Application(
-            router: router, configuration: .init(address: .hostname("127.0.0.1", port: 0)),
-            onServerRunning: { [bind] channel in
-                if let port = channel.localAddress?.port { bind.yield(port) }
-            }, logger: Logger(label: "gorush") { _ in SwiftLogNoOpLogHandler() })
-        try await application.runUntilCancelled(logger: Logger(label: "gorush") { _ in SwiftLogNoOpLogHandler() })
     }
 }

@@ -16,6 +16,8 @@ import WakuCrypto
 struct WebPushDemo: DemoSteps, Sendable {
     private let stage: DemoStage
     private let desktop: Desktop
+    /// The receiver's URL.
+    private let url: String
     private let key: VAPIDKey
     /// Posts as another server would.
     private let stranger: WebPushClient
@@ -28,18 +30,20 @@ struct WebPushDemo: DemoSteps, Sendable {
             configuration: WebPushClient.configuration(trust: .file(path: desktop.authorityFile), allowed: allowed))
         let contact = "mailto:operator@example.org"
         let stranger = WebPushClient(client: curl, key: VAPIDKey(.generate()), contact: contact)
-        try await DemoStage.run(in: folder + "/data", receiver: { try await desktop.run() }) { configuration in
-            configuration.webPush = WebPushEndpoint(WebPushClient(client: curl, key: key, contact: contact))
-            return ([.none], "a receiver of Web Push at https://127.0.0.1:\(try await desktop.port)")
-        } _: { stage in
-            try await WebPushDemo(stage: stage, desktop: desktop, key: key, stranger: stranger).run()
+        var configuration = ServerConfiguration(identity: .generate(), dataPath: folder + "/data")
+        configuration.webPush = WebPushEndpoint(WebPushClient(client: curl, key: key, contact: contact))
+        try await withServer(desktop.serve) { [configuration] port in
+            let url = "https://127.0.0.1:\(port)"
+            try await DemoStage.run(configuration, .none, receiver: "a receiver of Web Push at \(url)") { stage in
+                try await WebPushDemo(stage: stage, desktop: desktop, url: url, key: key, stranger: stranger).run()
+            }
         }
     }
 
     private func run() async throws {
         let (server, bob, alice) = (stage.server, stage.bob, stage.alice)
         step("Bob's desktop makes a subscription for the node's VAPID key.")
-        let subscription = try await desktop.subscribe(for: key.key.publicKey)
+        let subscription = try desktop.subscribe(at: url, for: key.key.publicKey)
         try check(subscription.vapidKey == key.key.publicKey, "VAPID key \(key.publicKey)")
 
         step("Bob's desktop registers it with the node, encrypted.")
@@ -92,9 +96,6 @@ private final class Desktop: Sendable {
     let authorityFile: String
     private let server: PushReceiverServer
     private let notifications: Notifications
-    private let bound: AsyncStream<Int>
-    private let bind: AsyncStream<Int>.Continuation
-    private let boundPort = Mutex<Int?>(nil)
 
     private final class Notifications: Sendable {
         let all = Mutex<[ReceivedNotification]>([])
@@ -113,28 +114,14 @@ private final class Desktop: Sendable {
         guard let made else { throw CommandFailure(.data, "no certificate could be made") }
         server = made
         self.notifications = notifications
-        (bound, bind) = AsyncStream.makeStream()
     }
 
-    func run() async throws {
-        defer { bind.finish() }
-        try await server.run { [bind] in bind.yield($0) }
-    }
-
-    /// Waits until the server listens.
-    var port: Int {
-        get async throws {
-            if let port = boundPort.withLock(\.self) { return port }
-            let port = try await DemoStage.firstPort(bound)
-            boundPort.withLock { $0 = port }
-            return port
-        }
-    }
+    @Sendable func serve(_ bound: @escaping @Sendable (Int) -> Void) async throws { try await server.run(bound: bound) }
 
     var received: [ReceivedNotification] { notifications.all.withLock { $0 } }
 
-    func subscribe(for key: P256PublicKey) async throws -> ReceiverSubscription {
-        guard let made = ReceiverSubscription(base: "https://127.0.0.1:\(try await port)", vapidKey: key) else {
+    func subscribe(at url: String, for key: P256PublicKey) throws -> ReceiverSubscription {
+        guard let made = ReceiverSubscription(base: url, vapidKey: key) else {
             throw CommandFailure(.data, "no subscription could be made")
         }
         server.add(made)
