@@ -116,11 +116,27 @@ extension Client {
             // From here on, signals end the command gracefully.
             let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
             let (ends, end) = AsyncStream.makeStream(of: Void.self)
-            let printed = EventPrinter(asJSON: json, limit: count) { end.finish() }
+            // Requests whose lines are not printed when this stops are refused, and repeated later.
+            let lines = LinePrinter()
+            let printedCount = Mutex(0)
             let address = SocketAddress(host: host, port: listen.address.port)
             guard
                 let server = PushReceiverServer(
-                    inbox, host: address.host, port: address.port, certificate: certificate, handle: { try await printed.print($0) })
+                    inbox, host: address.host, port: address.port, certificate: certificate,
+                    handle: { [json, limit = count] event in
+                        switch event {
+                        // Anyone can request any path, so these would flood the output.
+                        case .refused(.unknownPath): break
+                        case .refused(let refusal): try await lines.print(ReceiverEventLine.refused(refusal).text(asJSON: json))
+                        case .received(let notification):
+                            try await lines.print(ReceiverEventLine.notification(notification, at: Date()).text(asJSON: json))
+                            let count = printedCount.withLock { count in
+                                count += 1
+                                return count
+                            }
+                            if count == limit { end.finish() }
+                        }
+                    })
             else { throw CommandFailure(.data, "the certificate in \(folder) can't be used: delete certificate.pem, and start again") }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -138,7 +154,7 @@ extension Client {
                     for await _ in ends {}
                 }
                 try await group.next()
-                printed.stop()
+                lines.stop()
                 // The server finishes the responses in progress.
                 group.cancelAll()
                 try await group.waitForAll()
@@ -152,39 +168,4 @@ extension ReceiverSubscription {
     fileprivate func isUnder(_ base: String) -> Bool {
         subscription.endpoint == base + (base.hasSuffix("/") ? "" : "/") + token
     }
-}
-
-/// Prints events, and counts notifications. Requests whose lines are not printed when it stops are refused, and repeated later.
-private final class EventPrinter: Sendable {
-    private let asJSON: Bool
-    private let limit: Int?
-    private let reachedLimit: @Sendable () -> Void
-    private let lines = LinePrinter()
-    private let count = Mutex(0)
-
-    init(asJSON: Bool, limit: Int?, reachedLimit: @escaping @Sendable () -> Void) {
-        self.asJSON = asJSON
-        self.limit = limit
-        self.reachedLimit = reachedLimit
-    }
-
-    /// Returns once the event is printed.
-    ///
-    /// - Throws: `CancellationError` if the printer stopped before.
-    func print(_ event: PushReceiverServer.Event) async throws {
-        switch event {
-        // Anyone can request any path, so these would flood the output.
-        case .refused(.unknownPath): return
-        case .refused(let refusal): try await lines.print(ReceiverEventLine.refused(refusal).text(asJSON: asJSON))
-        case .received(let notification):
-            try await lines.print(ReceiverEventLine.notification(notification, at: Date()).text(asJSON: asJSON))
-            let count = count.withLock { count in
-                count += 1
-                return count
-            }
-            if count == limit { reachedLimit() }
-        }
-    }
-
-    func stop() { lines.stop() }
 }

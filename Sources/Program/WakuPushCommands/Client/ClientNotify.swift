@@ -103,7 +103,7 @@ extension Client {
                 }
                 return try await pushClient.notify(notifications, messageID: messageID, at: server, timeout: end.remaining)
             }
-            let rows = reports.map(Row.init)
+            let rows = reports.map { Row(installation: $0.installationID.string, success: $0.error == nil, error: $0.error?.name) }
             if client.json {
                 try Output.json(rows)
             } else {
@@ -116,12 +116,6 @@ extension Client {
             let installation: String
             let success: Bool
             let error: String?
-
-            init(_ report: PushNotificationReport) {
-                installation = report.installationID.string
-                success = report.error == nil
-                error = report.error?.name
-            }
         }
     }
 }

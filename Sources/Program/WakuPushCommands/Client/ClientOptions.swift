@@ -3,6 +3,7 @@ import CurlClient
 import LibP2P
 import Logging
 import NwakuRelay
+import PushClient
 import Core
 import Waku
 import WakuP2P
@@ -30,6 +31,13 @@ struct ClientOptions: ParsableArguments {
     var json = false
 
     var topic: PubsubTopic { PubsubTopic(rawValue: pubsubTopic) }
+
+    /// Of a client that is opened with a store.
+    var configuration: StatusPushClient.Configuration {
+        var configuration = StatusPushClient.Configuration()
+        configuration.pubsubTopic = topic
+        return configuration
+    }
 
     /// When the timeout ends that begins now.
     var end: ContinuousClock.Instant { .now + timeout.duration }

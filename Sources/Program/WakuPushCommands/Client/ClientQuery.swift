@@ -24,7 +24,11 @@ extension Client {
                     throw CommandFailure(.unavailable, "\(error.message), or has no registration of this registrant")
                 }
             }
-            let rows = devices.map { Row($0, reveal: reveal) }
+            let rows = devices.map { device in
+                Row(
+                    installation: device.installationID.string, version: device.version, mayBeNotified: device.accessToken != nil,
+                    accessToken: reveal ? device.accessToken?.revealed : nil)
+            }
             if client.json { return try Output.json(rows) }
             let header = ["INSTALLATION", "VERSION", "MAY BE NOTIFIED"] + (reveal ? ["ACCESS TOKEN"] : [])
             Output.table(
@@ -40,13 +44,6 @@ extension Client {
             let version: UInt64
             let mayBeNotified: Bool
             let accessToken: String?
-
-            init(_ device: ReachableDevice, reveal: Bool) {
-                installation = device.installationID.string
-                version = device.version
-                mayBeNotified = device.accessToken != nil
-                accessToken = reveal ? device.accessToken?.revealed : nil
-            }
         }
     }
 }

@@ -67,7 +67,7 @@ extension Client {
             let error = try await client.withClient(owner.required()) {
                 try await $0.register(registered, with: server.key, vapidKey: server.vapidKey, timeout: end.remaining)
             }
-            try RegistrationResult(error, installation: registered.installationID, version: version).print(asJSON: client.json)
+            try RegistrationResult.print(error, installation: registered.installationID, version: version, asJSON: client.json)
         }
 
         private func registration(_ version: UInt64) throws(CommandFailure) -> DeviceRegistration {
@@ -201,27 +201,19 @@ struct RegistrationResult: Encodable {
     let error: String?
     let installation: String
     let version: UInt64
-    /// Whether the same registration may succeed later.
-    private let passes: Bool
-
-    private enum CodingKeys: CodingKey { case success, error, installation, version }
-
-    init(_ error: PushNotificationRegistrationResponse.ErrorType?, installation: InstallationID, version: UInt64) {
-        success = error == nil
-        self.error = error?.name
-        passes = error == .internalError
-        self.installation = installation.string
-        self.version = version
-    }
 
     /// - Throws: ``CommandFailure`` when the server refused the registration.
-    func print(asJSON: Bool) throws {
+    static func print(
+        _ error: PushNotificationRegistrationResponse.ErrorType?, installation: InstallationID, version: UInt64, asJSON: Bool
+    ) throws {
         if asJSON {
-            try Output.json(self)
-        } else if success {
-            Output.fields([("success", "yes"), ("installation", installation), ("version", String(version))])
+            try Output.json(
+                RegistrationResult(success: error == nil, error: error?.name, installation: installation.string, version: version))
+        } else if error == nil {
+            Output.fields([("success", "yes"), ("installation", installation.string), ("version", String(version))])
         }
-        if let error { throw CommandFailure(passes ? .unavailable : .data, "the server refused: \(error)") }
+        // The same registration may succeed later if the server failed.
+        if let error { throw CommandFailure(error == .internalError ? .unavailable : .data, "the server refused: \(error.name)") }
     }
 }
 

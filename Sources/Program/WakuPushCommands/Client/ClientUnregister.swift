@@ -57,7 +57,7 @@ extension Client {
             let error = try await client.withClient(owner.required()) {
                 try await $0.unregister(id, version: version, with: server, timeout: end.remaining)
             }
-            try RegistrationResult(error, installation: id, version: version).print(asJSON: client.json)
+            try RegistrationResult.print(error, installation: id, version: version, asJSON: client.json)
         }
     }
 }

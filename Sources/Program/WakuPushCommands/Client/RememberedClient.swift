@@ -48,7 +48,7 @@ struct ClientFolder: Sendable {
 
     /// Opens the client with its stored state, or creates one.
     func open<Client: RunnableClient>(
-        as type: Client.Type = StatusPushClient.self, _ relays: [any Relay], topic: PubsubTopic = .statusDefault
+        as type: Client.Type = StatusPushClient.self, _ relays: [any Relay], _ configuration: StatusPushClient.Configuration = .init()
     ) async throws(CommandFailure) -> Client {
         do {
             try FileManager.default.createDirectory(
@@ -59,7 +59,7 @@ struct ClientFolder: Sendable {
         let identity = try identity()
         do throws(ClientStoreError) {
             let store = try SQLiteClientStore(folder: path, identity: identity)
-            return try await Client.open(identity: identity, relays: relays, store: store, topic: topic)
+            return try await Client.open(identity: identity, relays: relays, store: store, configuration: configuration)
         } catch {
             throw CommandFailure(error)
         }

@@ -7,7 +7,7 @@ import WakuCrypto
 /// A client that commands can run: of the deployed protocol, or of version 0.1.
 protocol RunnableClient: AnyObject, Sendable {
     static func open(
-        identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
+        identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: StatusPushClient.Configuration
     ) async throws(ClientStoreError) -> Self
 
     var publicKey: PublicKey { get }
@@ -31,28 +31,9 @@ protocol RunnableClient: AnyObject, Sendable {
     func notify(_ message: OutgoingNotification) async throws(PushClientError) -> [DeviceOutcome]
 }
 
-extension StatusPushClient: RunnableClient {
-    static func open(
-        identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
-    ) async throws(ClientStoreError) -> StatusPushClient {
-        try await open(identity: identity, relays: relays, store: store, configuration: Configuration(topic))
-    }
-}
+extension StatusPushClient: RunnableClient {}
 
-extension StatusV01PushClient: RunnableClient {
-    static func open(
-        identity: PrivateKey, relays: [any Relay], store: any ClientStore, topic: PubsubTopic
-    ) async throws(ClientStoreError) -> StatusV01PushClient {
-        try await open(identity: identity, relays: relays, store: store, configuration: StatusPushClient.Configuration(topic))
-    }
-}
-
-extension StatusPushClient.Configuration {
-    fileprivate init(_ topic: PubsubTopic) {
-        self.init()
-        pubsubTopic = topic
-    }
-}
+extension StatusV01PushClient: RunnableClient {}
 
 extension RunnableClient {
     /// Like ``notify(_:)``, but cancels devices that are not finished after the timeout.
@@ -91,7 +72,7 @@ struct RunningClient<Client: RunnableClient>: Sendable {
         body: @Sendable @escaping (RunningClient) async throws -> R
     ) async throws -> R {
         let relays = try options.makeRelays()
-        let client = try await folder.open(as: Client.self, relays.all, topic: options.topic)
+        let client = try await folder.open(as: Client.self, relays.all, options.configuration)
         prepare(client)
         return try await RunningClient(client: client, relays: relays).run(options, body)
     }
@@ -105,7 +86,8 @@ struct RunningClient<Client: RunnableClient>: Sendable {
         let relays = try options.makeRelays()
         let client: Client
         do throws(ClientStoreError) {
-            client = try await Client.open(identity: identity, relays: relays.all, store: MemoryClientStore(), topic: options.topic)
+            client = try await Client.open(
+                identity: identity, relays: relays.all, store: MemoryClientStore(), configuration: options.configuration)
         } catch {
             throw CommandFailure(error)
         }
