@@ -50,14 +50,12 @@ package enum NodeAssembly {
         try location.openExisting(in: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
     }
 
-    package static var protocolNames: Set<String> { Set(protocols.map(\.name)) }
-
     /// Every metric that a node may have.
     package static var metrics: [MetricGroup] { NodeService.metrics(of: []) + protocols.flatMap(\.metrics) }
 
-    /// The operator's name for the protocol with this number in stored rows; nil if the program does not know it.
-    package static func protocolName(of number: ProtocolNumber) -> String? {
-        protocols.first { $0.number == number }?.name
+    /// The operator's name for the protocol with this number in stored rows: the number if the program does not know it.
+    package static func protocolName(of number: ProtocolNumber) -> String {
+        protocols.first { $0.number == number }?.name ?? String(number.rawValue)
     }
 
     /// Numbers of the protocols' stored rows, for `admin status`.

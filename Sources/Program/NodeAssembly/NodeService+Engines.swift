@@ -1,6 +1,7 @@
 package import Cluster
 package import Core
 package import Delivery
+import Dispatch
 package import Logging
 package import NodeAPI
 package import PushNode
@@ -31,12 +32,12 @@ extension NodeService {
             openStore: { [configuration] parts in
                 // A server that hangs is given up after some 12 s.
                 let place = if case .postgreSQL(let address) = location { "PostgreSQL (\(address))" } else { configuration.dataPath }
-                let notice = WaitingNotice(message: "waiting for the database", metadata: ["database": "\(place)"], logger: logger)
-                return try notice.during {
-                    try location.open(
-                        in: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity), parts: parts,
-                        isShared: cluster != nil)
-                }
+                let notice = DispatchWorkItem { logger.warning("waiting for the database", metadata: ["database": "\(place)"]) }
+                DispatchQueue.global().asyncAfter(deadline: .now() + 3, execute: notice)
+                defer { notice.cancel() }
+                return try location.open(
+                    in: configuration.dataPath, storageKey: Sealer.storageKey(of: configuration.identity), parts: parts,
+                    isShared: cluster != nil)
             },
             makeCluster: { needs in try location.makeMembership(cluster, for: needs) }, makeRelay: makeRelay)
     }

@@ -60,6 +60,8 @@ struct AddedRegistration {
 
 extension OwnerFilter {
     /// The conditions of a filter for Status, except for key hash and installation.
+    ///
+    /// - Parameter prefix: of the owner's compressed public key, in hexadecimal digits.
     init(_ filter: RegistrationFilter, prefix: String = "") {
         self.init(prefix: prefix)
         platform = filter.platform

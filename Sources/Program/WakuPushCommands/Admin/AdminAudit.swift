@@ -89,11 +89,6 @@ extension AdminCommand {
         return outcome
     }
 
-    /// Records that secrets are about to be shown.
-    func recordReading(_ action: AuditedAction) async throws {
-        try await audited(action) {}
-    }
-
     private func record(_ action: AuditedAction, _ result: AuditRecord.Result, in log: AuditLog) throws(CommandFailure) {
         do throws(AuditLog.Failure) {
             try log.append(AuditRecord(time: Date(), user: getuid(), source: .command, action: action, result: result))

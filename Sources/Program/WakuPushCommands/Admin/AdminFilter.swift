@@ -1,6 +1,5 @@
 import ArgumentParser
 import Core
-import NodeAPI
 import StatusServer
 
 /// Selects installations.
@@ -23,11 +22,6 @@ struct FilterOptions: ParsableArguments {
         filter.changedSince = newerThan.map { .now() - $0.duration }
         return filter
     }
-
-    /// The same for protocols of other packages.
-    ///
-    /// - Parameter prefix: of the owner's compressed public key, in hexadecimal digits.
-    func owners(prefix: String = "") -> OwnerFilter { OwnerFilter(filter, prefix: prefix) }
 }
 
 /// The platform of a stored registration.
@@ -50,10 +44,5 @@ enum PlatformArgument: String, ExpressibleByArgument, CaseIterable {
     case apn
     case firebase
 
-    var platform: Platform {
-        switch self {
-        case .apn: .apn
-        case .firebase: .firebase
-        }
-    }
+    var platform: Platform { self == .apn ? .apn : .firebase }
 }

@@ -58,7 +58,7 @@ extension Admin.Registrations {
                 found += try store.read(StatusServer.Registrations.summaries(filter, limit: limit.count - found.count))
             }.map { RegistrationRow($0) }
             guard let registrant = RegistrantArgument(argument: text), found.count < limit.count else { return found }
-            let owners = filter.owners(prefix: registrant.keyPrefix)
+            let owners = OwnerFilter(filter.filter, prefix: registrant.keyPrefix)
             return found + (try AddedRegistration.find(owners, limit: limit.count - found.count, in: store).map { RegistrationRow($0) })
         }
 
@@ -78,7 +78,7 @@ extension Admin.Registrations {
                 return found.count < limit.count
             }
             guard found.count < limit.count else { return found }
-            try AddedRegistration.forEach(filter.owners(), in: store) { added, opened in
+            try AddedRegistration.forEach(OwnerFilter(filter.filter), in: store) { added, opened in
                 if opened.address?.gorushDevice?.token == token { found.append(RegistrationRow(added)) }
                 return found.count < limit.count
             }

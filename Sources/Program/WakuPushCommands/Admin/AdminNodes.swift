@@ -30,15 +30,18 @@ extension Admin {
             let database = ClusterDatabase(address, configuration: ClusterConfiguration(), outbox: ClusterNode.outbox)
             defer { database.close() }
             let overview = try database.overview()
-            let nodes = overview.latestNodes.map(NodeLine.init)
+            let nodes = overview.latestNodes.map { node in
+                NodeLine(
+                    name: node.name, id: node.id.description, state: node.stateName, version: node.version,
+                    secondsSinceRenewal: Int(node.secondsSinceRenewal), partitions: node.partitionCount, doesMaintenance: node.isMaintainer)
+            }
             if admin.json { return try Output.json(Overview(nodes: nodes, partitionsWithoutOwner: overview.unownedPartitionCount)) }
             Output.table(
                 ["NAME", "ID", "STATE", "LAST RENEWAL", "PARTITIONS", "MAINTENANCE", "VERSION"],
                 nodes.map {
                     [
                         $0.name, $0.id, $0.state, "\($0.secondsSinceRenewal) s ago", "\($0.partitions)",
-                        $0.doesMaintenance ? "yes" : "-",
-                        $0.version,
+                        $0.doesMaintenance ? "yes" : "-", $0.version,
                     ]
                 })
             if overview.unownedPartitionCount > 0 { Output.line("\(overview.unownedPartitionCount) partitions have no owner") }
@@ -54,16 +57,6 @@ extension Admin {
             let name, id, state, version: String
             let secondsSinceRenewal, partitions: Int
             let doesMaintenance: Bool
-
-            init(_ node: ClusterOverview.Node) {
-                name = node.name
-                id = node.id.description
-                state = node.stateName
-                version = node.version
-                secondsSinceRenewal = Int(node.secondsSinceRenewal)
-                partitions = node.partitionCount
-                doesMaintenance = node.isMaintainer
-            }
         }
     }
 }

@@ -32,7 +32,13 @@ extension Admin.Outbox {
         private func rows(_ store: any Store) throws -> [Row] {
             let waiting = try store.read(DeliveryStorage.waitingDeliveries(limit: limit.count))
             let owners = try NodeAssembly.owners(of: waiting.map(\.device), in: store)
-            return waiting.map { Row($0, owners[$0.device]) }
+            return waiting.map { waiting in
+                let owner = owners[waiting.device]
+                return Row(
+                    id: waiting.id, protocol: NodeAssembly.protocolName(of: waiting.device.protocol),
+                    keyHash: owner.map { hexString($0.keyHash) } ?? "", installation: owner?.installation ?? "",
+                    expires: waiting.expires.formatted)
+            }
         }
 
         private struct Row: Encodable {
@@ -42,15 +48,6 @@ extension Admin.Outbox {
             let keyHash: String
             let installation: String
             let expires: String
-
-            init(_ waiting: WaitingDelivery, _ owner: DeviceOwner?) {
-                id = waiting.id
-                let number = waiting.device.protocol
-                `protocol` = NodeAssembly.protocolName(of: number) ?? String(number.rawValue)
-                keyHash = owner.map { hexString($0.keyHash) } ?? ""
-                installation = owner?.installation ?? ""
-                expires = waiting.expires.formatted
-            }
         }
     }
 }

@@ -34,7 +34,8 @@ extension Admin.Registrations {
             if rows.count < page.limit.count, !NodeAssembly.added.isEmpty {
                 let before = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: page.offset)).count
                 rows += try AddedRegistration.find(
-                    filter.owners(), limit: page.limit.count - rows.count, offset: rows.isEmpty ? page.offset - before : 0, in: store
+                    OwnerFilter(filter.filter), limit: page.limit.count - rows.count, offset: rows.isEmpty ? page.offset - before : 0,
+                    in: store
                 ).map { RegistrationRow($0) }
             }
             try rows.print(asJSON: admin.json)
@@ -63,7 +64,7 @@ extension Admin.Registrations {
             let store = try await openStore(unsealing: isOpened)
             let (keyHash, added) = try registrant.resolveAll(in: store)
             let registrations = StatusServer.Registrations(store.sealer)
-            if reveal { try await recordReading(.registrationsReveal) }
+            if reveal { try await audited(.registrationsReveal) {} }
             var details: [RegistrationDetail] = []
             if let keyHash {
                 details = try store.read(StatusServer.Registrations.summaries(keyHashPrefix: keyHash.hex, limit: .max)).map { summary in
@@ -216,33 +217,28 @@ struct RegistrationRow: Encodable {
     let version: UInt64
     let changed: String
     /// The mark of the identity with which it is registered; nil: the first that the database served.
-    let identity: String?
+    var identity: String?
     /// nil for Status.
-    let `protocol`: String?
+    var `protocol`: String?
     /// The time until which the row stays; nil for Status, whose rows have no end.
-    let ends: String?
+    var ends: String?
     /// Of a removal: the row was not removed. nil otherwise.
     var trial: Bool?
+}
 
+extension RegistrationRow {
     init(_ added: AddedRegistration) {
-        identity = nil
-        keyHash = hexString(added.row.owner)
-        installation = ""
-        state = added.row.platform?.name ?? "unregistered"
-        version = added.row.version
-        changed = added.row.changedAt.formatted
-        `protocol` = added.protocolName
-        ends = added.row.end.formatted
+        let row = added.row
+        self.init(
+            keyHash: hexString(row.owner), installation: "", state: row.platform?.name ?? "unregistered", version: row.version,
+            changed: row.changedAt.formatted, protocol: added.protocolName, ends: row.end.formatted)
     }
 
     init(_ summary: RegistrationSummary) {
-        (`protocol`, ends) = (nil, nil)
-        identity = summary.key.server?.hex
-        keyHash = summary.key.keyHash.hex
-        installation = summary.key.installationID.string
-        state = summary.platform?.name ?? "unregistered"
-        version = summary.version
-        changed = summary.changedAt.formatted
+        self.init(
+            keyHash: summary.key.keyHash.hex, installation: summary.key.installationID.string,
+            state: summary.platform?.name ?? "unregistered", version: summary.version, changed: summary.changedAt.formatted,
+            identity: summary.key.server?.hex)
     }
 }
 

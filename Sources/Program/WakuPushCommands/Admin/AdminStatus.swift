@@ -45,17 +45,13 @@ extension Admin {
 
 /// Numbers of rows in the database, and its size.
 struct StoredNumbers: FieldsReport {
-    private let registrants, apn, firebase, webPush, tombstones, waiting, databaseBytes: Int
+    private let statistics: RegistrationStatistics
     private let ofProtocols: [StoredCount]
+    private let waiting, databaseBytes: Int
 
     /// Reads all registrations: a second for a million.
     init(of store: any Store) throws {
-        let statistics = try store.read(StatusServer.Registrations.statistics())
-        registrants = statistics.registrants
-        apn = statistics.apn
-        firebase = statistics.firebase
-        webPush = statistics.webPush
-        tombstones = statistics.tombstones
+        statistics = try store.read(StatusServer.Registrations.statistics())
         ofProtocols = try NodeAssembly.storedCounts(in: store)
         waiting = try store.read(DeliveryStorage.waitingCount())
         databaseBytes = store.byteCount
@@ -64,16 +60,17 @@ struct StoredNumbers: FieldsReport {
     /// By key, as in JSON.
     func encode(to encoder: any Encoder) throws {
         let own = [
-            "registrants": registrants, "apn": apn, "firebase": firebase, "webPush": webPush, "tombstones": tombstones,
-            "waiting": waiting, "databaseBytes": databaseBytes,
+            "registrants": statistics.registrants, "apn": statistics.apn, "firebase": statistics.firebase, "webPush": statistics.webPush,
+            "tombstones": statistics.tombstones, "waiting": waiting, "databaseBytes": databaseBytes,
         ]
         try own.merging(ofProtocols.map { ($0.key, $0.count) }) { first, _ in first }.encode(to: encoder)
     }
 
     var fields: [(String, String)] {
         var counts = [
-            ("registrants", registrants), ("installations, APN", apn), ("installations, Firebase", firebase),
-            ("installations, Web Push", webPush), ("tombstones", tombstones),
+            ("registrants", statistics.registrants), ("installations, APN", statistics.apn),
+            ("installations, Firebase", statistics.firebase), ("installations, Web Push", statistics.webPush),
+            ("tombstones", statistics.tombstones),
         ]
         counts += ofProtocols.compactMap { stored in stored.name.map { ($0, stored.count) } }
         counts.append(("notifications waiting", waiting))

@@ -77,8 +77,7 @@ private struct TracedNotification: FieldsReport {
     let tokenFailures: Int
 
     init(_ trace: DeliveryTrace, _ owner: DeviceOwner?, version: UInt64?, doubt: TokenDoubt?) {
-        let number = trace.device.protocol
-        `protocol` = NodeAssembly.protocolName(of: number) ?? String(number.rawValue)
+        `protocol` = NodeAssembly.protocolName(of: trace.device.protocol)
         keyHash = owner.map { hexString($0.keyHash) }
         installation = owner?.installation
         registeredVersion = version

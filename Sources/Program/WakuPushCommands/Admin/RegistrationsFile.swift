@@ -1,3 +1,4 @@
+import NodeAPI
 import Foundation
 import Core
 import NodeAssembly
@@ -171,7 +172,7 @@ struct RegistrationsFileReader {
         guard let entry = ProtocolLines.all.lazy.compactMap({ [owner] in $0.entry(line, owner) }).first else {
             let reason =
                 line.added.map { added in
-                    NodeAssembly.protocolNames.contains(added.protocol)
+                    NodeAssembly.protocols.contains { $0.name == added.protocol }
                         ? "contains no registration that \(added.protocol) knows"
                         : "is of the protocol \(added.protocol), which this program does not speak: import it with the program that does"
                 } ?? "contains no registration"

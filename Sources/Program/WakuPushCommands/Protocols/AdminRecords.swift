@@ -60,7 +60,7 @@ extension Admin.Records {
             let store = try await openStore(unsealing: isOpened)
             let summaries = try account.resolve(in: store)
             let records = StatusV01Server.Records(store.sealer)
-            if reveal { try await recordReading(.recordsReveal) }
+            if reveal { try await audited(.recordsReveal) {} }
             let details = try summaries.map { summary in
                 let opened = isOpened ? try store.read(records.preferences(of: summary.keyHash)) : nil
                 return RecordDetail(row: RecordRow(summary), opened: opened.map { .init($0, reveal: reveal) })
@@ -138,13 +138,13 @@ struct RecordRow: Encodable {
     let changed: String
     /// As in ``RegistrationRow``.
     let identity: String?
+}
 
+extension RecordRow {
     init(_ summary: RecordSummary) {
-        identity = summary.keyHash.server?.hex
-        keyHash = summary.keyHash.hex
-        state = summary.isRegistered ? "registered" : "unregistered"
-        version = summary.version
-        changed = summary.changedAt.formatted
+        self.init(
+            keyHash: summary.keyHash.hex, state: summary.isRegistered ? "registered" : "unregistered", version: summary.version,
+            changed: summary.changedAt.formatted, identity: summary.keyHash.server?.hex)
     }
 }
 

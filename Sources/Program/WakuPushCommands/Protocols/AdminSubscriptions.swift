@@ -104,7 +104,7 @@ extension Admin.Subscriptions {
             let subscriptions = SessionServer.Subscriptions(store.sealer)
             let found = try store.read(SessionServer.Subscriptions.ofAccount(subscriptions.accountHash(account)))
             guard !found.isEmpty else { throw CommandFailure(.data, "no subscription of this account") }
-            if reveal { try await recordReading(.subscriptionsReveal) }
+            if reveal { try await audited(.subscriptionsReveal) {} }
             let details = found.map { SubscriptionDetail($0, try? subscriptions.open($0), reveal: reveal) }
             try Output.fields(details, asJSON: admin.json)
         }
@@ -136,12 +136,8 @@ private struct SubscriptionRow: Encodable {
         account = record?.authority.account.hex
         accountHash = hexString(summary.accountHash)
         service = summary.service.rawValue
-        signed = Self.text(summary.signedAt)
-        expires = Self.text(summary.expiresAt)
-    }
-
-    private static func text(_ seconds: Int64) -> String {
-        Date(timeIntervalSince1970: TimeInterval(seconds)).formatted(.iso8601)
+        signed = Date(timeIntervalSince1970: TimeInterval(summary.signedAt)).formatted(.iso8601)
+        expires = Date(timeIntervalSince1970: TimeInterval(summary.expiresAt)).formatted(.iso8601)
     }
 }
 

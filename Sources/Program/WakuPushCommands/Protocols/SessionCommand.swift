@@ -26,7 +26,7 @@ extension SessionCommand.Key {
         var json = false
 
         func execute() async throws {
-            try OnionKeyOverview(try OnionKeyFile.create(out, try Sodium.load())).print(asJSON: json)
+            try OnionKeyOverview(publicKey: OnionKeyFile.create(out, Sodium.load()).publicKeyHex).print(asJSON: json)
         }
     }
 
@@ -41,17 +41,13 @@ extension SessionCommand.Key {
         var json = false
 
         func execute() async throws {
-            try OnionKeyOverview(try OnionKeyFile.read(key, try Sodium.load())).print(asJSON: json)
+            try OnionKeyOverview(publicKey: OnionKeyFile.read(key, Sodium.load()).publicKeyHex).print(asJSON: json)
         }
     }
 }
 
 private struct OnionKeyOverview: FieldsReport {
     let publicKey: String
-
-    init(_ key: OnionKey) {
-        publicKey = key.publicKeyHex
-    }
 
     var fields: [(String, String)] { [("public key", publicKey)] }
 }
