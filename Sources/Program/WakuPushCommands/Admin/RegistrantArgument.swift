@@ -7,7 +7,9 @@ import WakuCrypto
 
 /// A registrant on the command line: a key hash, a public key (compressed or not), or an unambiguous prefix of a key hash. With protocols of other
 /// packages also an unambiguous prefix of an owner's compressed public key.
-struct RegistrantArgument: ExpressibleByArgument {
+struct RegistrantArgument: DescribedArgument {
+    static let allowedValues = "a key hash, its beginning, or a public key, in hexadecimal digits"
+
     /// A prefix of the key hash.
     let prefix: String
     /// A prefix of the compressed public key.
@@ -23,14 +25,6 @@ struct RegistrantArgument: ExpressibleByArgument {
             prefix = digits.lowercased()
             keyPrefix = prefix
         }
-    }
-
-    /// - Throws: `ValidationError` that describes a valid value.
-    static func parse(_ text: String) throws -> Self {
-        guard let argument = Self(argument: text) else {
-            throw ValidationError("give a key hash, its beginning, or a public key, in hexadecimal digits")
-        }
-        return argument
     }
 
     func resolve(in store: any Store) throws -> KeyHash {

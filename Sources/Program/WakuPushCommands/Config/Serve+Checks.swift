@@ -95,28 +95,12 @@ extension Serve {
             guard name != "loopback" else { return }
             if name.hasPrefix("/") { _ = try RelayTargets.peer(name) } else { _ = try NodeAddress(name) }
         }
-        failures.check("peer-count") { [network] in
-            var options = network
-            options.fleet = []
-            _ = try options.nodeLists()
-        }
-        failures.checkEach("fleet", network.fleet) { [network] in
-            var options = network
-            (options.fleet, options.peerCount) = ([$0], 1)
-            _ = try options.nodeLists()
-        }
+        failures.check("peer-count") { try network.checkPeerCount() }
+        failures.checkEach("fleet", network.fleet) { _ = try NetworkOptions.nodeLists(of: $0) }
         if peers.listen != ["off"] {
-            failures.checkEach("listen", peers.listen) { [peers] in
-                var options = peers
-                options.listen = [$0 == "off" ? "" : $0]
-                _ = try options.addresses(hasLoopback: false)
-            }
+            failures.checkEach("listen", peers.listen) { _ = try PeerOptions.address($0 == "off" ? "" : $0) }
         }
-        failures.checkEach("exempt-network", peers.exemptNetwork) { [peers] in
-            var options = peers
-            options.exemptNetwork = [$0]
-            _ = try options.exemptAddresses()
-        }
+        failures.checkEach("exempt-network", peers.exemptNetwork) { _ = try AddressRange.named([$0], by: "exempt-network") }
     }
 
     /// The HTTP addresses of the node and its loopback relay, by option.

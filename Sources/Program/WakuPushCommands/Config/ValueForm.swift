@@ -38,6 +38,14 @@ protocol DescribedArgument: ExpressibleByArgument {
     static var allowedValues: String { get }
 }
 
+extension DescribedArgument {
+    /// - Throws: `ValidationError` that describes a valid value: users give files of keys.
+    static func parse(_ text: String) throws -> Self {
+        guard let argument = Self(argument: text) else { throw ValidationError("give \(allowedValues)") }
+        return argument
+    }
+}
+
 extension DurationArgument: DescribedArgument {
     static let allowedValues = "a duration such as 300ms, 5s, 10m, 24h or 90d, at most 366d"
 }

@@ -113,20 +113,14 @@ struct AddressArgument: ExpressibleByArgument {
 }
 
 /// A public key: 130 hexadecimal digits, or 66 if compressed, with or without 0x.
-struct PublicKeyArgument: ExpressibleByArgument {
+struct PublicKeyArgument: DescribedArgument {
+    static let allowedValues = "a public key in hexadecimal digits, as identity show --public-key prints it"
+
     let key: PublicKey
 
     init?(argument: String) {
         guard let key = try? PublicKey(hex: argument) else { return nil }
         self.key = key
-    }
-
-    /// - Throws: `ValidationError` that describes a valid value: users give files of keys.
-    static func parse(_ text: String) throws -> Self {
-        guard let argument = Self(argument: text) else {
-            throw ValidationError("give a public key in hexadecimal digits, as identity show --public-key prints it")
-        }
-        return argument
     }
 }
 

@@ -10,17 +10,21 @@ struct NetworkOptions: ParsableArguments {
     @Option(Settings.dns) var dns: String?
 
     func nodeLists() throws(CommandFailure) -> [NodeTreeURL] {
+        try checkPeerCount()
+        return try fleet.map(Self.nodeLists(of:)).flatMap(\.self)
+    }
+
+    func checkPeerCount() throws(CommandFailure) {
         guard (1...100).contains(peerCount) else { throw CommandFailure(.usage, "--peer-count must be from 1 to 100") }
-        var lists: [NodeTreeURL] = []
-        for name in fleet {
-            for text in Fleet.lists[name] ?? [name] {
-                guard let list = try? NodeTreeURL(parsing: text) else {
-                    throw CommandFailure(.usage, "--fleet \(name) is not \(Fleet.names) or a DNS node list: enrtree://<key>@<domain>")
-                }
-                lists.append(list)
+    }
+
+    static func nodeLists(of fleet: String) throws(CommandFailure) -> [NodeTreeURL] {
+        try (Fleet.lists[fleet] ?? [fleet]).map { text throws(CommandFailure) in
+            guard let list = try? NodeTreeURL(parsing: text) else {
+                throw CommandFailure(.usage, "--fleet \(fleet) is not \(Fleet.names) or a DNS node list: enrtree://<key>@<domain>")
             }
+            return list
         }
-        return lists
     }
 
     func dnsClient() throws(CommandFailure) -> DNSClient {

@@ -14,14 +14,14 @@ struct PeerOptions: ParsableArguments {
     /// - Parameter hasLoopback: whether the node runs the loopback relay.
     func addresses(hasLoopback: Bool) throws(CommandFailure) -> [Multiaddr] {
         if listen == ["off"] { return [] }
-        var addresses: [Multiaddr] = []
-        for text in listen.isEmpty && hasLoopback ? [Self.loopback] : listen {
-            guard let address = try? Multiaddr(text), address.peerID == nil, case .address? = address.endpoint?.host else {
-                throw CommandFailure(.usage, "--listen \(text) is not an address to listen on: give one such as /ip4/0.0.0.0/tcp/60000")
-            }
-            addresses.append(address)
+        return try (listen.isEmpty && hasLoopback ? [Self.loopback] : listen).map(Self.address)
+    }
+
+    static func address(_ text: String) throws(CommandFailure) -> Multiaddr {
+        guard let address = try? Multiaddr(text), address.peerID == nil, case .address? = address.endpoint?.host else {
+            throw CommandFailure(.usage, "--listen \(text) is not an address to listen on: give one such as /ip4/0.0.0.0/tcp/60000")
         }
-        return addresses
+        return address
     }
 
     /// The address ranges of ``exemptNetwork``.
