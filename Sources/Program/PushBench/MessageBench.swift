@@ -19,12 +19,7 @@ struct MessageBench: Sendable {
         case v01Request = "v0.1 request"
 
         /// Whether the message is of version 0.1, which the node then enables.
-        var isV01: Bool {
-            switch self {
-            case .registration, .update, .stale, .query, .request: false
-            case .v01Register, .v01Query, .v01Request: true
-            }
-        }
+        var isV01: Bool { rawValue.hasPrefix("v0.1 ") }
 
         var floor: Floor {
             switch self {

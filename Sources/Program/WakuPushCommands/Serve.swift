@@ -215,7 +215,7 @@ struct Serve: ReportingCommand {
 
     /// Without `--relay` the node uses the loopback relay, or none if a protocol is on that needs none and no option of the loopback relay is given.
     var hasRelay: Bool {
-        let asksForLoopback = !peers.listen.allSatisfy { $0 == "off" } || ServeOption.isGiven(["loopback-listen"])
+        let asksForLoopback = !peers.listen.allSatisfy { $0 == "off" } || ServeOption.isGiven("loopback-listen")
         return !protocols.areServedWithoutRelay || !relay.isEmpty || !network.fleet.isEmpty || asksForLoopback
     }
 

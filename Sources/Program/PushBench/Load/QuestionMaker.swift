@@ -39,19 +39,16 @@ struct QuestionMaker: Sendable {
     func client(of number: Int) -> Int { order[number % order.count] }
 
     func question(_ number: Int) -> Question {
-        if kind.isOfStrangers {
-            let client = BenchClient(deviceToken: DeviceToken(hexString(randomBytes(32))))
-            return kind == .v01Register ? client.v01Registering(server: server) : client.registering(version: 1, server: server)
-        }
-        let index = client(of: number)
-        switch kind {
-        case .registration, .update: return clients[index].registering(version: UInt64(number / clients.count) + 2, server: server)
-        case .stale: return clients[index].registering(version: 1, server: server)
-        case .query: return clients[index].asking(topicKey: topicKeys[index])
-        case .request: return clients[index].notifying(server: server)
-        case .v01Register: return clients[index].v01Registering(server: server)
-        case .v01Query: return clients[index].v01Asking(server: server)
-        case .v01Request: return clients[index].v01Notifying(server: server)
+        let client =
+            kind.isOfStrangers ? BenchClient(deviceToken: DeviceToken(hexString(randomBytes(32)))) : clients[self.client(of: number)]
+        return switch kind {
+        case .registration, .stale: client.registering(version: 1, server: server)
+        case .update: client.registering(version: UInt64(number / clients.count) + 2, server: server)
+        case .query: client.asking(topicKey: topicKeys[self.client(of: number)])
+        case .request: client.notifying(server: server)
+        case .v01Register: client.v01Registering(server: server)
+        case .v01Query: client.v01Asking(server: server)
+        case .v01Request: client.v01Notifying(server: server)
         }
     }
 

@@ -1,4 +1,3 @@
-
 /// The cost of the library calls that a Web Push notification requires.
 struct WebPushFloor: Sendable {
     /// The name of the part that is libcurl's.

@@ -5,6 +5,7 @@ import Core
 import StatusGoImport
 import StatusProtocol
 import StatusServer
+import Storage
 import WakuCrypto
 
 extension Admin {
@@ -141,7 +142,7 @@ extension Admin {
                 let target = try await ImportTarget(folder: folder, at: await location(), identity)
                 defer { target.release() }
                 // Before the rows: a daemon that starts after an interrupted import has to catch up as well.
-                try await target.catchUp(since: since?.time ?? source.catchUpStart, replaces: since != nil)
+                try await target.store.commit(RelayCursors.begin(at: since?.time ?? source.catchUpStart, replaces: since != nil))
                 report.handledRequests = try await noteHandledRequests(of: source.database, in: target)
                 let total = report.registrations + report.tombstones
                 let owner = identity.publicKey
@@ -172,7 +173,7 @@ extension Admin {
             private func noteHandledRequests(of source: StatusGoDatabase, in target: ImportTarget) async throws -> Int {
                 var (last, count) = (Int64?.none, 0)
                 while count < Self.handledLimit, let page = try source.handledRequests(before: last, limit: Self.pageLimit) {
-                    try await target.noteHandled(page.ids)
+                    try await target.store.commit(HandledRequests.remember(page.ids, at: .now()))
                     last = page.last
                     count += page.ids.count
                 }

@@ -81,18 +81,6 @@ final class ImportTarget {
         }
     }
 
-    /// Makes the daemon catch up with messages since this time when it starts for the first time.
-    ///
-    /// - Parameter replaces: whether to replace the time of an earlier import; otherwise the earlier time is used.
-    func catchUp(since time: Timestamp, replaces: Bool) async throws {
-        try await store.commit(RelayCursors.begin(at: time, replaces: replaces))
-    }
-
-    /// Records requests that the server handled: their notifications are not sent again.
-    func noteHandled(_ envelopes: [[UInt8]]) async throws {
-        try await store.commit(HandledRequests.remember(envelopes, at: .now()))
-    }
-
     /// Lets others replace the store again. It is not used afterwards.
     func release() {
         hold.release()

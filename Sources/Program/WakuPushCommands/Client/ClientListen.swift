@@ -71,9 +71,9 @@ extension Client {
             let subscription = try subscription(in: folder)
             let certificate = publicURL == nil ? try folder.certificate(for: hosts) : nil
             let listening = ReceiverEventLine.receiver(
-                prepare ? .prepared : .listening, origin: subscription.subscription.origin.description, file: folder.subscriptionFile,
-                options: nodeOptions(folder))
-            if prepare { return listening.print(asJSON: json) }
+                prepare ? "prepared" : "listening", origin: subscription.subscription.origin.description, file: folder.subscriptionFile,
+                options: nodeOptions(folder), asJSON: json)
+            if prepare { return Output.text(listening) }
             try await serve(PushInbox([subscription], removed: Set(folder.removed())), certificate: certificate, listening)
         }
 
@@ -111,7 +111,7 @@ extension Client {
         }
 
         private func serve(
-            _ inbox: PushInbox, certificate: (chain: [UInt8], key: [UInt8])?, _ listening: ReceiverEventLine
+            _ inbox: PushInbox, certificate: (chain: [UInt8], key: [UInt8])?, _ listening: String
         ) async throws {
             // From here on, signals end the command gracefully.
             let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
@@ -127,9 +127,9 @@ extension Client {
                         switch event {
                         // Anyone can request any path, so these would flood the output.
                         case .refused(.unknownPath): break
-                        case .refused(let refusal): try await lines.print(ReceiverEventLine.refused(refusal).text(asJSON: json))
+                        case .refused(let refusal): try await lines.print(ReceiverEventLine.refused(refusal, asJSON: json))
                         case .received(let notification):
-                            try await lines.print(ReceiverEventLine.notification(notification, at: Date()).text(asJSON: json))
+                            try await lines.print(ReceiverEventLine.notification(notification, at: Date(), asJSON: json))
                             let count = printedCount.withLock { count in
                                 count += 1
                                 return count
@@ -141,7 +141,7 @@ extension Client {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     do {
-                        try await server.run { _ in listening.print(asJSON: json) }
+                        try await server.run { _ in Output.text(listening) }
                     } catch  where !(error is CancellationError) {
                         let reason = ListenFailure.reason(error)
                         throw CommandFailure(.unavailable, "can't listen on \(address): \(reason) Choose another with --listen")

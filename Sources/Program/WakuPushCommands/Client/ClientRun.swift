@@ -34,35 +34,29 @@ struct ClientRunOptions: ParsableArguments {
     var receiving: SwitchArgument?
     @Option(help: "Switch sending on or off. Remembered.") var sending: SwitchArgument?
 
+    /// Prints events until SIGINT or SIGTERM.
     func run<Client: RunnableClient>(_ type: Client.Type) async throws {
         try await RunningClient<Client>.run(state.folder, client) { [json = client.json, receiving, sending] session in
-            try await session.printEvents(asJSON: json, receiving, sending)
-        }
-    }
-}
-
-extension RunningClient {
-    /// Prints events until SIGINT or SIGTERM.
-    func printEvents(asJSON: Bool, _ receiving: SwitchArgument?, _ sending: SwitchArgument?) async throws {
-        let events = client.events
-        if let receiving { client.setReceiving(receiving == .on) }
-        if let sending { client.setSending(sending == .on) }
-        // From here on, signals end the command gracefully.
-        let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
-        let printer = LinePrinter()
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
-                try await printer.print(ClientEventLine.started(client).text(asJSON: asJSON))
-                for await event in events { try await printer.print(ClientEventLine(event).text(asJSON: asJSON)) }
+            let (client, events) = (session.client, session.client.events)
+            if let receiving { client.setReceiving(receiving == .on) }
+            if let sending { client.setSending(sending == .on) }
+            // From here on, signals end the command gracefully.
+            let signals = await UnixSignalsSequence(trapping: .sigint, .sigterm)
+            let printer = LinePrinter()
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    try await printer.print(ClientEventLine.started(client).text(asJSON: json))
+                    for await event in events { try await printer.print(ClientEventLine(event).text(asJSON: json)) }
+                }
+                group.addTask {
+                    for await _ in signals { return }
+                }
+                defer {
+                    printer.stop()
+                    group.cancelAll()
+                }
+                try await group.next()
             }
-            group.addTask {
-                for await _ in signals { return }
-            }
-            defer {
-                printer.stop()
-                group.cancelAll()
-            }
-            try await group.next()
         }
     }
 }

@@ -2,29 +2,23 @@ import Foundation
 import PushReceiver
 import Core
 
-/// A line of `client listen`: `notification protocol=status id=…`, or a JSON object with the event's name as `event`.
+/// Lines of `client listen`: `notification protocol=status id=…`, or a JSON object with the event's name as `event`.
 enum ReceiverEventLine {
     /// - Parameters:
+    ///   - event: `prepared` or `listening`.
     ///   - origin: of the endpoint; its path is secret.
     ///   - file: the subscription file.
     ///   - options: the options of `serve` that the node needs; empty behind a proxy.
-    case receiver(State, origin: String, file: String, options: String)
-    case notification(ReceivedNotification, at: Date)
-    case refused(PushInbox.Refusal)
-
-    enum State: String {
-        case prepared, listening
+    static func receiver(_ event: String, origin: String, file: String, options: String, asJSON: Bool) -> String {
+        line(event, [("origin", origin), ("subscription", file), ("nodeOptions", options)], asJSON)
     }
 
-    func text(asJSON: Bool) -> String {
-        switch self {
-        case .receiver(let state, let origin, let file, let options):
-            return Self.line(state.rawValue, [("origin", origin), ("subscription", file), ("nodeOptions", options)], asJSON)
-        case .notification(let notification, let date):
-            return asJSON ? Self.json(of: notification, at: date) : Self.line("notification", Self.members(of: notification), false)
-        case .refused(let refusal):
-            return Self.line("refused", [("status", "\(refusal.status)"), ("reason", refusal.reason)], asJSON)
-        }
+    static func notification(_ notification: ReceivedNotification, at date: Date, asJSON: Bool) -> String {
+        asJSON ? json(of: notification, at: date) : line("notification", members(of: notification), false)
+    }
+
+    static func refused(_ refusal: PushInbox.Refusal, asJSON: Bool) -> String {
+        line("refused", [("status", "\(refusal.status)"), ("reason", refusal.reason)], asJSON)
     }
 
     /// A reason or an option has spaces, and therefore comes last.
@@ -62,10 +56,6 @@ enum ReceiverEventLine {
     private static func encoded(_ object: [String: Any]) -> String {
         let data = try? JSONSerialization.data(withJSONObject: object, options: [.sortedKeys, .withoutEscapingSlashes])
         return Output.printableJSON(data ?? Data())
-    }
-
-    func print(asJSON: Bool) {
-        Output.text(text(asJSON: asJSON))
     }
 }
 

@@ -134,7 +134,7 @@ extension Serve {
     func recommendations(_ plan: Plan) -> [String] {
         let files = (try? FileManager.default.contentsOfDirectory(atPath: data)) ?? []
         let unset = plan.gorush.filter { $0.entry?[.payloadProfile] == nil }
-        guard files.allSatisfy({ $0.hasSuffix(".key") }), !unset.isEmpty, !ServeOption.isGiven(["payload-profile"]) else { return [] }
+        guard files.allSatisfy({ $0.hasSuffix(".key") }), !unset.isEmpty, !ServeOption.isGiven("payload-profile") else { return [] }
         return [
             "for a new installation choose --payload-profile private, with which Apple and Google see a constant text and a random id; apps must fetch their messages themselves (article Privacy). The default is combined, for deployed apps"
         ]

@@ -36,7 +36,7 @@ struct ServeOption {
     static var listNames: Set<String> { Set(all.filter(\.isList).map(\.name)) }
 
     /// Whether one of these options is on the command line, in the environment or in the configuration file.
-    static func isGiven(_ names: [String]) -> Bool {
+    static func isGiven(_ names: String...) -> Bool {
         all.contains { names.contains($0.name) && $0.value(Invocation.current.arguments).source != "default" }
     }
 

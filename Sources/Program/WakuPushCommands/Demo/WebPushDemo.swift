@@ -66,7 +66,7 @@ struct WebPushDemo: DemoSteps, Sendable {
         try check(try await stage.notify(notification, messageID) == .some(nil), "the node answers success")
         let received = desktop.received
         try check(received.count == 1, "the desktop received one notification, signed by the node and encrypted to the desktop:")
-        show(ReceiverEventLine.notification(received[0], at: Date()).text(asJSON: true))
+        show(ReceiverEventLine.notification(received[0], at: Date(), asJSON: true))
 
         step("Alice repeats the request, which was delivered already.")
         try check(try await stage.notify(notification, messageID) == .some(nil), "the node answers success again")

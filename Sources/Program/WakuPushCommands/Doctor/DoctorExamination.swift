@@ -33,10 +33,10 @@ struct DoctorExamination {
         let daemon = try await daemon()
         let setup: AdminAPI.Setup? = daemon == nil ? nil : try await AdminClient(folder: options.data).get("/setup")
         var topics = try options.topics().map(\.rawValue)
-        if let setup, !isGiven("pubsub-topic") { topics = setup.pubsubTopics }
+        if let setup, !ServeOption.isGiven("pubsub-topic") { topics = setup.pubsubTopics }
         var (relayNames, fleets) = (options.relay, options.network.fleet)
         var hasRelay = options.hasRelay
-        if let setup, !isGiven("relay", "fleet") {
+        if let setup, !ServeOption.isGiven("relay", "fleet") {
             (relayNames, fleets, hasRelay) = (setup.relays, setup.fleets, setup.hasRelay ?? true)
         }
         let (identity, keyProblem) = identity(setup)
@@ -63,7 +63,7 @@ struct DoctorExamination {
             files: daemon == nil ? OpenFiles.now() : nil,
             database: database, daemon: daemon, pubsubTopics: topics, relays: relays,
             selfTest: await selfTest(daemon, identity: identity, nodes: nodes, topics: topics), gorushes: gorushes,
-            takesFeedback: isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
+            takesFeedback: ServeOption.isGiven("feedback-secret-file") ? takesFeedback : setup?.takesFeedback ?? takesFeedback)
         facts.hasDatabaseInDataFolder = try location(setup) == .dataFolder
         // Each attempt to connect to a database that does not answer takes its time limit.
         let store = database.isUsable ? existingStore(setup) : nil
@@ -136,22 +136,17 @@ struct DoctorExamination {
     }
 
     private func location(_ setup: AdminAPI.Setup?) throws(StoreError) -> StoreLocation {
-        let location = try StoreLocation(option: isGiven("store") ? options.store : setup?.store)
+        let location = try StoreLocation(option: ServeOption.isGiven("store") ? options.store : setup?.store)
         guard case .postgreSQL(var address) = location else { return location }
         (address.silenceLimit, address.longestSilence) = (Self.databaseLimit, .zero)
         return .postgreSQL(address)
-    }
-
-    /// Whether one of these options is set: on the command line, in the environment or in the file.
-    private func isGiven(_ names: String...) -> Bool {
-        ServeOption.isGiven(names)
     }
 
     // MARK: This machine
 
     private func identity(_ setup: AdminAPI.Setup?) -> (PrivateKey?, String?) {
         // The daemon could read its key file, even if this user can't.
-        if !isGiven("identity"), let path = setup?.identityPath { return (try? IdentityFile.read(path), nil) }
+        if !ServeOption.isGiven("identity"), let path = setup?.identityPath { return (try? IdentityFile.read(path), nil) }
         guard let path = options.identity.first else {
             return (nil, "--identity is missing: make a key with waku-push identity new --out id.key")
         }
@@ -335,8 +330,9 @@ struct DoctorExamination {
     /// gorush is inspected by the daemon, since its credentials can't be read from outside, unless options give another server or other
     /// credentials.
     private func gorushes(_ setup: AdminAPI.Setup?) async throws -> [AdminAPI.InspectedGorush] {
-        let isServerGiven = isGiven("gorush") || Environment.file?.endpoints.isEmpty == false
-        let areCredentialsGiven = isGiven("gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file", "gorush-header")
+        let isServerGiven = ServeOption.isGiven("gorush") || Environment.file?.endpoints.isEmpty == false
+        let areCredentialsGiven = ServeOption.isGiven(
+            "gorush-ca", "gorush-user", "gorush-password-file", "gorush-token-file", "gorush-header")
         guard let setup, !isServerGiven else { return try await inspect(try options.gorush.settings()) }
         guard areCredentialsGiven else {
             return try await AdminClient(folder: options.data).post(

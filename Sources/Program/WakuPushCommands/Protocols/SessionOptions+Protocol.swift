@@ -43,7 +43,7 @@ extension SessionOptions: OptionalProtocolOptions {
     }
 
     func findings(_ examination: ProtocolExamination) async -> [Finding] {
-        let isGiven = ServeOption.isGiven(["session-http"])
+        let isGiven = ServeOption.isGiven("session-http")
         let isSpoken = examination.daemon?[Self.protocolName] != nil
         let settings = isGiven || examination.daemon == nil ? settings : examination.daemon?[Self.protocolName] ?? [:]
         let setup = SessionSetup(

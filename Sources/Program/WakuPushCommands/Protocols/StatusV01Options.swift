@@ -37,7 +37,7 @@ extension StatusV01Options: OptionalProtocolOptions {
     func findings(_ examination: ProtocolExamination) -> [Finding] {
         let isSpoken = examination.daemon.map { $0[Self.protocolName] != nil }
         let figures = (try? examination.store?.read(Records.figures())) ?? RecordFigures()
-        let isOn = ServeOption.isGiven(["status-v0.1"]) ? isOn : isSpoken ?? isOn
+        let isOn = ServeOption.isGiven("status-v0.1") ? isOn : isSpoken ?? isOn
         return [
             V01Checks.stored(isOn: isOn, records: figures.records, devices: figures.devices.total),
             isOn ? examination.routing.flatMap { V01Checks.unserved(figures.devices, routing: $0, apnsTopic: topic) } : nil,
