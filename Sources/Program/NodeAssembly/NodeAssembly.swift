@@ -9,6 +9,7 @@ package import RateLimits
 package import StatusServer
 package import StatusV01Server
 package import Storage
+import StorePostgreSQL
 package import StoreSQLite
 package import Core
 package import Waku
@@ -47,7 +48,11 @@ package enum NodeAssembly {
     package static func existingStore(
         at location: StoreLocation, in folder: String, of identity: PrivateKey?
     ) throws(StoreError) -> any Store {
-        try location.openExisting(in: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
+        switch location {
+        case .dataFolder: try existingStore(in: folder, of: identity)
+        case .postgreSQL(let address):
+            try PostgreSQLStore(existing: address, storageKey: identity.map(Sealer.storageKey), parts: parts)
+        }
     }
 
     /// Every metric that a node may have.

@@ -34,16 +34,4 @@ package enum StoreLocation: Hashable, Sendable {
             try PostgreSQLStore(address, storageKey: storageKey, parts: parts, access: isShared ? .shared : .exclusive)
         }
     }
-
-    /// Opens an existing store, with or without a running daemon.
-    ///
-    /// - Parameters:
-    ///   - storageKey: nil if no contents are to be decrypted.
-    ///   - parts: all that have tables in it.
-    package func openExisting(in folder: String, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) -> any Store {
-        switch self {
-        case .dataFolder: try SQLiteStore(existing: folder, storageKey: storageKey, parts: parts)
-        case .postgreSQL(let address): try PostgreSQLStore(existing: address, storageKey: storageKey, parts: parts)
-        }
-    }
 }

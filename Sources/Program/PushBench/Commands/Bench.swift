@@ -178,7 +178,7 @@ struct Bench: ReportingCommand {
         settings.progress = { progress.show($0, $1) }
         var results: [BenchResult] = []
         for part in BenchPart.allCases where parts.contains(part) || (parts.isEmpty && !part.isLong) {
-            results += try await measure(part, settings: settings, progress: progress)
+            results += try await measure(part, settings)
         }
         return results
     }
@@ -189,19 +189,17 @@ struct Bench: ReportingCommand {
         return results
     }
 
-    private func measure(_ part: BenchPart, settings: BenchSettings, progress: ProgressBar) async throws -> [BenchResult] {
+    private func measure(_ part: BenchPart, _ settings: BenchSettings) async throws -> [BenchResult] {
         switch part {
         case .primitives: return try await PrimitiveBench(settings: settings).run()
-        case .registration:
-            return try await measure([.registration, .update, .stale], settings)
+        case .registration: return try await measure([.registration, .update, .stale], settings)
         case .query: return try await measure([.query], settings)
         case .firstQuery:
             // Each query takes 7 ms of a core to generate, and as long again in the node.
             let count = min(5_000, max(50, Int(settings.seconds * 1_000)))
             return try await FirstQueryBench(settings: settings, registrantCount: count).run()
         case .request: return try await measure([.request], settings)
-        case .v01:
-            return try await measure(MessageBench.Kind.allCases.filter(\.isV01), settings)
+        case .v01: return try await measure(MessageBench.Kind.allCases.filter(\.isV01), settings)
         case .nodes: return try await NodesBench(settings: settings, rate: rate ?? 500).run()
         case .foreign: return try await ForeignBench(settings: settings).run()
         case .endToEnd:
@@ -213,8 +211,7 @@ struct Bench: ReportingCommand {
         case .flood: return try await FloodBench(settings: settings, rate: rate ?? 100).run()
         case .relay: return try await RelayBench(settings: settings).run()
         case .shard: return try await ShardBench(settings: settings, rate: rate).run()
-        case .startup:
-            return try await StartupBench(settings: settings, registrationCount: registrations).run()
+        case .startup: return try await StartupBench(settings: settings, registrationCount: registrations).run()
         case .session: return try await SessionBench(settings: settings).measureRequests()
         case .sessionStart: return [try await SessionBench(settings: settings).measureStart()]
         case .sessionRenewals: return [try await SessionBench(settings: settings).measureRenewals()]

@@ -23,17 +23,16 @@ struct BenchReport: Encodable {
         Output.table(
             [
                 "NAME", "RATE/S", "CPU µs", "FLOOR µs", "LIMIT µs", "RATIO", "SPREAD", "CPU AT 1/4", "CPU AT 1/2", "AT/S", "P50 µs",
-                "P99 µs",
-                "P99.9 µs", "RSS MiB",
+                "P99 µs", "P99.9 µs", "RSS MiB",
             ],
             results.map { result in
                 [
                     result.name, Self.number(result.rate), Self.number(result.cpuMicroseconds), Self.number(result.floorMicroseconds),
                     Self.number(result.limitMicroseconds), Self.number(result.ratioToFloor), Self.spread(result.ratiosToFloor),
                     Self.number(result.cpuMicrosecondsAtQuarter), Self.number(result.cpuMicrosecondsAtHalf),
-                    Self.number(result.latencyRate),
-                    Self.number(result.latencies?.percentile(0.5)), Self.number(result.latencies?.percentile(0.99)),
-                    Self.number(result.latencies?.percentile(0.999)), result.residentBytes.map { "\($0 >> 20)" } ?? "",
+                    Self.number(result.latencyRate), Self.number(result.latencies?.percentile(0.5)),
+                    Self.number(result.latencies?.percentile(0.99)), Self.number(result.latencies?.percentile(0.999)),
+                    result.residentBytes.map { "\($0 >> 20)" } ?? "",
                 ]
             })
         let notes = results.compactMap { result in result.note.map { "\(result.name): \($0)" } }

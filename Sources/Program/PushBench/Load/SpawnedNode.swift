@@ -14,8 +14,7 @@ final class SpawnedNode: Sendable {
         process = try BenchChild(
             [
                 "serve", "--identity", identityFile, "--data", folder, "--http", "127.0.0.1:\(port)", "--log-level", "error",
-                "--reply-delay",
-                "off", "--derive-ahead", "off",
+                "--reply-delay", "off", "--derive-ahead", "off",
             ] + relays.flatMap { ["--relay", $0] })
     }
 

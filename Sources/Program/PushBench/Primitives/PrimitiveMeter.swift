@@ -1,5 +1,5 @@
 import NodeAssembly
-import Foundation
+import WakuCrypto
 
 /// Measures primitives in a temporary folder.
 struct PrimitiveMeter: Sendable {
@@ -70,6 +70,11 @@ struct PrimitiveMeter: Sendable {
         }
     }
 
+    /// This project's implementation: libcrypto has none.
+    @inline(never) private static func keccak(_ bytes: [UInt8]) {
+        precondition(Keccak256.hash(bytes).count == Keccak256.byteCount)
+    }
+
     private static func cryptography(of primitive: Primitive) -> () -> Void {
         let curve = BareCurve()
         let ciphers = BareCiphers()
@@ -97,8 +102,8 @@ struct PrimitiveMeter: Sendable {
         case .aesSeal: return ciphers.sealGCM
         case .shake256: return ciphers.shake256
         case .sha256: return { ciphers.sha256() }
-        case .keccak65: return { BareKeccak.hash(head) }
-        case .keccak600: return { BareKeccak.hash(input) }
+        case .keccak65: return { keccak(head) }
+        case .keccak600: return { keccak(input) }
         case .hmac: return { ciphers.hmac() }
         case .p256ECDH: return BareP256().ecdh
         case .p256KeyGeneration: return BareP256().generate

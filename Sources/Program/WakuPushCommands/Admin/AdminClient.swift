@@ -42,21 +42,20 @@ struct AdminClient {
     }
 
     /// nil when no daemon is running on the folder.
-    func setup() async throws(CommandFailure) -> AdminAPI.Setup? {
-        guard let response = try await send("GET", path: "/setup", body: nil, limit: promptLimit) else { return nil }
-        return try decode(response)
-    }
+    func setup() async throws(CommandFailure) -> AdminAPI.Setup? { try await answer("/setup") }
 
     /// nil when no daemon is running on the folder.
-    func status() async throws(CommandFailure) -> NodeStatus? {
-        guard let response = try await send("GET", path: "/status", body: nil, limit: promptLimit) else { return nil }
+    func status() async throws(CommandFailure) -> NodeStatus? { try await answer("/status") }
+
+    private func answer<Outcome: Decodable>(_ path: String, timeout: Duration? = nil) async throws(CommandFailure) -> Outcome? {
+        guard let response = try await send("GET", path: path, body: nil, limit: timeout ?? promptLimit) else { return nil }
         return try decode(response)
     }
 
     /// - Throws: ``CommandFailure``, also when no daemon answers.
     func get<Outcome: Decodable>(_ path: String, timeout: Duration? = nil) async throws(CommandFailure) -> Outcome {
-        guard let response = try await send("GET", path: path, body: nil, limit: timeout ?? promptLimit) else { throw noDaemon }
-        return try decode(response)
+        guard let outcome: Outcome = try await answer(path, timeout: timeout) else { throw noDaemon }
+        return outcome
     }
 
     /// - Parameter timeout: nil for the limit of prompt requests.

@@ -108,7 +108,7 @@ extension Admin {
             defer { for lock in locks { lock.unlock() } }
             let key = Sealer.storageKey(of: identity)
             // Opened as existing first, so that it is not created.
-            try source.location.openExisting(in: source.folder, storageKey: key, parts: NodeAssembly.parts).close()
+            try NodeAssembly.existingStore(at: source.location, in: source.folder, of: identity).close()
             let from = try source.location.openForTransfer(in: source.folder, storageKey: key, parts: NodeAssembly.parts)
             defer { try? from.close() }
             let into = try target.location.openForTransfer(in: target.folder, storageKey: key, parts: NodeAssembly.parts)

@@ -45,23 +45,3 @@ extension DescribedArgument {
         return argument
     }
 }
-
-extension DurationArgument: DescribedArgument {
-    static let allowedValues = "a duration such as 300ms, 5s, 10m, 24h or 90d, at most 366d"
-}
-
-extension OptionalDurationArgument: DescribedArgument {
-    static let allowedValues = "a duration such as 300ms, 5s, 10m, 24h or 90d, at most 366d; or off"
-}
-
-extension SilenceArgument: DescribedArgument {
-    static let allowedValues = "a duration such as 90s, 10m or 24h; off, or auto"
-}
-
-extension SwitchArgument: DescribedArgument {
-    static let allowedValues = "on or off"
-}
-
-extension AddressArgument: DescribedArgument {
-    static let allowedValues = "an address and a port such as 127.0.0.1:9090 or [::1]:9090"
-}

@@ -4,7 +4,9 @@ public import Delivery
 import WakuCrypto
 
 /// A duration such as `300ms`, `5s`, `10m`, `24h` or `90d`.
-package struct DurationArgument: ExpressibleByArgument, CustomStringConvertible {
+package struct DurationArgument: DescribedArgument, CustomStringConvertible {
+    static let allowedValues = "a duration such as 300ms, 5s, 10m, 24h or 90d, at most 366d"
+
     package let duration: Duration
     package let description: String
 
@@ -37,7 +39,9 @@ extension ClosedRange where Bound: CustomStringConvertible {
 }
 
 /// A duration, or `off` or `0` (with or without a unit) for none.
-struct OptionalDurationArgument: ExpressibleByArgument {
+struct OptionalDurationArgument: DescribedArgument {
+    static let allowedValues = "a duration such as 300ms, 5s, 10m, 24h or 90d, at most 366d; or off"
+
     let duration: Duration?
     let defaultValueDescription: String
 
@@ -58,7 +62,9 @@ struct OptionalDurationArgument: ExpressibleByArgument {
 }
 
 /// `on` or `off`, or another spelling of a boolean.
-enum SwitchArgument: String, ExpressibleByArgument {
+enum SwitchArgument: String, DescribedArgument {
+    static let allowedValues = "on or off"
+
     case on, off
 
     init?(argument: String) {
@@ -71,7 +77,9 @@ enum SwitchArgument: String, ExpressibleByArgument {
 }
 
 /// A duration, `off` (or `0`), or `auto`.
-enum SilenceArgument: ExpressibleByArgument {
+enum SilenceArgument: DescribedArgument {
+    static let allowedValues = "a duration such as 90s, 10m or 24h; off, or auto"
+
     case automatic, off
     case after(Duration)
 
@@ -97,7 +105,9 @@ enum SilenceArgument: ExpressibleByArgument {
     }
 }
 
-struct AddressArgument: ExpressibleByArgument {
+struct AddressArgument: DescribedArgument {
+    static let allowedValues = "an address and a port such as 127.0.0.1:9090 or [::1]:9090"
+
     let address: SocketAddress
 
     init(_ address: SocketAddress) {
