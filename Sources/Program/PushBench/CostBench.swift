@@ -105,11 +105,9 @@ struct CostBench: Sendable {
 
     // MARK: Results
 
-    private static func name(_ work: [WorkKind]) -> String { "cost: " + work.map(\.rawValue).joined(separator: " + ") }
-
     private static func result(_ work: [WorkKind], cpuMicroseconds: Double) -> BenchResult {
         let table = work.reduce(0) { $0 + $1.cpuMicroseconds }
-        var result = BenchResult(name: name(work))
+        var result = BenchResult(name: "cost: " + work.map(\.rawValue).joined(separator: " + "))
         result.cpuMicroseconds = cpuMicroseconds
         result.details["cpuMicrosecondsInTable"] = Double(table)
         result.note = "\(table) µs in the table, \((Double(table) / cpuMicroseconds * 100).rounded() / 100) of the measured"

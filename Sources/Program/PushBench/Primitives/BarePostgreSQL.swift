@@ -34,7 +34,7 @@ final class BarePostgreSQL {
         self.address = address
         session = try PostgreSQLConnection.open(address, name: "waku-push bench")
         (libpq, connection) = (session.library.table, session.connection)
-        server = ServerProcess(of: session)
+        server = ServerProcess(session.backendID, of: session)
         let argumentBytes: [UInt8] =
             [UInt8](repeating: 0, count: 64) + [UInt8](repeating: 65, count: 36)
             + [Int64(1), 1_700_000_000_000_000_000].flatMap { withUnsafeBytes(of: $0.bigEndian, Array.init) } + randomBytes(600)

@@ -9,10 +9,7 @@ struct ServerProcess {
     private let folder: String
 
     /// nil when the server is on another machine, or its processes are not visible.
-    init?(of session: PostgreSQLConnection) {
-        self.init(session.backendID, of: session)
-    }
-
+    ///
     /// - Parameters:
     ///   - backend: the process id on the server.
     ///   - session: a session with that server.

@@ -49,7 +49,8 @@ extension Admin.Registrations {
                 filter.installationPrefix = mark + Array(text.utf8)
                 return filter
             }
-            if let registrant = RegistrantArgument(argument: text) {
+            let registrant = RegistrantArgument(argument: text)
+            if let registrant {
                 var byOwner = filter.filter
                 byOwner.keyHashPrefix = registrant.prefix
                 filters.append(byOwner)
@@ -57,7 +58,7 @@ extension Admin.Registrations {
             let found = try filters.reduce(into: []) { found, filter in
                 found += try store.read(StatusServer.Registrations.summaries(filter, limit: limit.count - found.count))
             }.map { RegistrationRow($0) }
-            guard let registrant = RegistrantArgument(argument: text), found.count < limit.count else { return found }
+            guard let registrant, found.count < limit.count else { return found }
             let owners = OwnerFilter(filter.filter, prefix: registrant.keyPrefix)
             return found + (try AddedRegistration.find(owners, limit: limit.count - found.count, in: store).map { RegistrationRow($0) })
         }

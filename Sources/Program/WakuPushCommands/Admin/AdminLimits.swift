@@ -24,24 +24,20 @@ extension Admin {
             for part in found.protocols {
                 if let attack = part.report.attack { Output.line("under attack: \(part.protocol): \(attack)") }
             }
-            let refusals = found.protocols.flatMap { part in part.report.refusals.map { Self.row(part.protocol, $0) } }
+            let refusals = found.protocols.flatMap { part in
+                part.report.refusals.map { [part.protocol, $0.limit, $0.standing, String($0.lastMinute), String($0.total)] }
+            }
             if refusals.isEmpty {
                 Output.line("nothing was refused")
             } else {
                 Output.table(["PROTOCOL", "LIMIT", "STANDING", "MINUTE", "TOTAL"], refusals)
             }
-            let payers = found.protocols.flatMap { part in part.report.payers.map { Self.row(part.protocol, $0) } }
+            let payers = found.protocols.flatMap { part in
+                part.report.payers.map { [part.protocol, $0.name, $0.kind, $0.standing, String($0.work)] }
+            }
             guard !payers.isEmpty else { return }
             Output.line()
             Output.table(["PROTOCOL", "PAYER", "KIND", "STANDING", "WORK TODAY"], payers)
-        }
-
-        private static func row(_ name: String, _ refusals: LimitReport.Refusals) -> [String] {
-            [name, refusals.limit, refusals.standing, String(refusals.lastMinute), String(refusals.total)]
-        }
-
-        private static func row(_ name: String, _ payer: LimitReport.Payer) -> [String] {
-            [name, payer.name, payer.kind, payer.standing, String(payer.work)]
         }
     }
 }

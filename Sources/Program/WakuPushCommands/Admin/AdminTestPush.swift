@@ -130,7 +130,7 @@ extension Admin {
             AdminAPI.TestPush(
                 platform: platform, deviceToken: preview && !reveal ? "<redacted>" : token.revealed, apnTopic: apnTopic,
                 keyHash: hexString(key.keyHash.bytes), installation: key.installationID.string, kind: kind.rawValue,
-                lifetime: Int(Environment.value("max-request-age", Settings.maxRequestAge.standard).duration / .seconds(1)),
+                lifetime: Int((Environment.value("max-request-age") ?? Settings.maxRequestAge.standard).duration / .seconds(1)),
                 isPreview: preview)
         }
     }

@@ -36,9 +36,9 @@ extension Admin {
 
         private func deliveryPrefix() throws -> [UInt8] {
             if let prefix = DeliveryID.prefix(of: id, nil) { return prefix }
-            guard id.contains("-") else { throw CommandFailure(.usage, "a notif_id has 32 hexadecimal digits, or is a UUID") }
-            let identity = try admin.requiredIdentity("only the node's key reads ids of the payload profile private")
-            guard let prefix = DeliveryID.prefix(of: id, NotificationIDCipher(identity: identity)) else {
+            let isPrivate = id.contains("-")
+            let identity = isPrivate ? try admin.requiredIdentity("only the node's key reads ids of the payload profile private") : nil
+            guard let prefix = identity.flatMap({ DeliveryID.prefix(of: id, NotificationIDCipher(identity: $0)) }) else {
                 throw CommandFailure(.usage, "a notif_id has 32 hexadecimal digits, or is a UUID")
             }
             return prefix

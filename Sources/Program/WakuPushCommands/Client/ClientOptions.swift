@@ -25,7 +25,7 @@ struct ClientOptions: ParsableArguments {
     var pubsubTopic: String = Environment.list("pubsub-topic").first ?? PubsubTopic.statusDefault.rawValue
 
     @Option(help: "How long to wait for answers.")
-    var timeout: DurationArgument = Environment.value("timeout", DurationArgument("10s"))
+    var timeout: DurationArgument = Environment.value("timeout") ?? DurationArgument("10s")
 
     @Flag(help: "Print JSON.")
     var json = false

@@ -196,7 +196,7 @@ extension Option {
     init(_ setting: Setting<Value>) where Value: ExpressibleByArgument {
         let option = setting.option
         self.init(
-            wrappedValue: Environment.value(option.name, setting.standard), name: option.specification, help: option.argumentHelp)
+            wrappedValue: Environment.value(option.name) ?? setting.standard, name: option.specification, help: option.argumentHelp)
     }
 
     init<T: ExpressibleByArgument>(_ setting: Setting<T?>) where Value == T? {

@@ -36,9 +36,7 @@ struct DemoStage: Sendable {
             let publicKey = configuration.node.identity.publicKey
             Output.line("Started the loopback relay at \(relayURL), \(receiver), and a node:")
             Output.line("  public key \(publicKey.hex)")
-            let stage = DemoStage(
-                server: publicKey, bob: try DemoClient(relayURL: relayURL, logger: logger),
-                alice: try DemoClient(relayURL: relayURL, logger: logger))
+            let stage = DemoStage(server: publicKey, bob: try DemoClient(relayURL), alice: try DemoClient(relayURL))
             try await firstResult {
                 try await script(stage)
             } beside: {
@@ -74,12 +72,12 @@ struct DemoClient: Sendable {
     let identity = PrivateKey.generate()
     let client: StatusPushClient
 
-    init(relayURL: String, logger: Logger) throws {
+    init(_ relayURL: String) throws {
         let watch = NwakuStoreWatch(
             configuration: NwakuStoreWatch.Configuration(
                 address: try NodeAddress(relayURL), pubsubTopics: [.statusDefault], startTime: .now() - .seconds(1),
                 interval: .milliseconds(50)),
-            client: CurlClient(), logger: logger)
+            client: CurlClient(), logger: .warnings)
         client = StatusPushClient(identity: identity, relay: watch)
     }
 }

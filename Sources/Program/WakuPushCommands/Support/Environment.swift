@@ -81,10 +81,6 @@ enum Environment {
         return flag == .on
     }
 
-    static func value<T: ExpressibleByArgument>(_ option: String, _ standard: T) -> T {
-        value(option) ?? standard
-    }
-
     static func value<T: ExpressibleByArgument>(_ option: String) -> T? {
         guard let (values, source) = setting(option), let text = values.last else { return nil }
         if let value = T(argument: text) { return value }

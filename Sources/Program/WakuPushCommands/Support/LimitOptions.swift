@@ -15,18 +15,16 @@ struct LimitOptions: ParsableArguments {
     /// The limits that are valid. Each file is read once: the second time, a pipe would be empty.
     func limits(_ failures: ConfigurationFailures) -> Limits {
         var limits = Limits.standard
-        failures.checkEach("limit", limit) { text in try Self.set(text, in: &limits) }
+        failures.checkEach("limit", limit) { text in
+            do throws(Limits.Problem) {
+                try limits.set(text)
+            } catch {
+                throw CommandFailure(.usage, "--limit: \(error.message)")
+            }
+        }
         if let path = Settings.allowKeys.value(allowKeys) { limits.allowed = failures.check("allow-keys") { try Self.keys(in: path) } }
         if let path = Settings.denyKeys.value(denyKeys) { limits.denied = failures.check("deny-keys") { try Self.keys(in: path) } ?? [] }
         return limits
-    }
-
-    private static func set(_ text: String, in limits: inout Limits) throws(CommandFailure) {
-        do throws(Limits.Problem) {
-            try limits.set(text)
-        } catch {
-            throw CommandFailure(.usage, "--limit: \(error.message)")
-        }
     }
 
     private static func keys(in path: String) throws(CommandFailure) -> Set<[UInt8]> {

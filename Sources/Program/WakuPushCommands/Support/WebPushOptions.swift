@@ -48,8 +48,7 @@ struct WebPushOptions: ParsableArguments {
             return nil
         }
         let (key, formerKeys, contact) = (try key(), try formerKeys(), try checkedContact())
-        var allowed: [AddressRange] = []
-        for text in webPushAllow { allowed.append(try Self.network(text)) }
+        let allowed = try webPushAllow.map(Self.network)
         let trust = try trust()
         let client = CurlClient(configuration: WebPushClient.configuration(trust: trust, allowed: allowed))
         let rate = try rate()
