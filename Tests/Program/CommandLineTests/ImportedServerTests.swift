@@ -1,5 +1,4 @@
 import Foundation
-import NwakuRelay
 import StatusProtocol
 import TestSupport
 import Testing

@@ -2,7 +2,6 @@ import CurlClient
 import Foundation
 import TestSupport
 import Testing
-import WakuCrypto
 
 /// Daemons with a PostgreSQL store.
 @Suite(.timeLimit(.minutes(5)))

@@ -3,7 +3,6 @@ import Foundation
 import GRDB
 import LibP2P
 import NodeAssembly
-import StoreSQLite
 import TestSupport
 import Testing
 import WakuCrypto

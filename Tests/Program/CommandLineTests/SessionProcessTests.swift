@@ -2,7 +2,6 @@ import CurlClient
 import Foundation
 import TestSupport
 import Testing
-import WakuCrypto
 
 /// `waku-push serve --session-http` as a process.
 @Suite(.timeLimit(.minutes(5)))

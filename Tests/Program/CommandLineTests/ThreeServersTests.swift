@@ -3,7 +3,6 @@ import LibP2P
 import Logging
 import PushClient
 import Core
-import StatusProtocol
 import TestSupport
 import Testing
 import WakuCrypto

@@ -1,5 +1,4 @@
 import CurlClient
-import Foundation
 import Delivery
 import Logging
 import LoopbackRelay
