@@ -267,7 +267,7 @@ package.targets += room(
                 "NodeMetrics", "NwakuRelay",
                 "PushNode", "RateLimits", "SessionProtocol", "SessionServer", "SessionStandIns", "StatusProtocol",
                 "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
-                "WakuP2P", "WakuPushCommands", arguments, histogram, hummingbird, lifecycle, logging, nio, signals, sqlite,
+                "WakuP2P", "WakuPushCommands", arguments, histogram, lifecycle, logging, nio, signals, sqlite,
             ]),
         library("StatusGoImport", ["COpenSSL", "CSQLite", "Core", "StatusProtocol", "StatusServer", "WakuCrypto", grdb, sqlite]),
         library(
