@@ -1,4 +1,5 @@
 package import ArgumentParser
+import Foundation
 public import NodeAPI
 import NodeAssembly
 
@@ -28,8 +29,18 @@ public enum WakuPushProgram {
     /// - Parameter name: the name of the program, in messages.
     /// - Returns: the exit code.
     package static func run<Root: AsyncParsableCommand>(_ root: Root.Type, name: String) async -> Int32 {
-        CoreDump.forbid()
+        forbidCoreDump()
         return await Invocation.$current.withValue(Invocation.current.named(name)) { await runCommand(of: root) }
+    }
+
+    /// A core dump of this process would have its keys, and the contents of messages in progress. Sets the soft limit of its size to 0, which
+    /// programs that take dumps from the kernel respect too. The hard limit stays, so that `prlimit --core=unlimited --pid` permits a dump.
+    private static func forbidCoreDump() {
+        let resource = __rlimit_resource_t(RLIMIT_CORE.rawValue)
+        var limits = rlimit()
+        guard getrlimit(resource, &limits) == 0 else { return }
+        limits.rlim_cur = 0
+        setrlimit(resource, &limits)
     }
 
     private static func runCommand<Root: AsyncParsableCommand>(of root: Root.Type) async -> Int32 {

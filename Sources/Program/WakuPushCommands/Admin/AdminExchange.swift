@@ -59,7 +59,7 @@ extension Admin.Registrations {
         func execute() async throws {
             let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")
             let target = try await ImportTarget(folder: folder, at: await location(), identity)
-            defer { target.release() }
+            defer { target.hold.release() }
             try await audited(.registrationsImport) {
                 let progress = ProgressBar()
                 defer { progress.clear() }

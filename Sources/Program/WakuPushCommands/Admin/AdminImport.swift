@@ -140,7 +140,7 @@ extension Admin {
 
             private func write(_ source: ImportSource, as identity: PrivateKey, _ report: inout ImportReport) async throws {
                 let target = try await ImportTarget(folder: folder, at: await location(), identity)
-                defer { target.release() }
+                defer { target.hold.release() }
                 // Before the rows: a daemon that starts after an interrupted import has to catch up as well.
                 try await target.store.commit(RelayCursors.begin(at: since?.time ?? source.catchUpStart, replaces: since != nil))
                 report.handledRequests = try await noteHandledRequests(of: source.database, in: target)

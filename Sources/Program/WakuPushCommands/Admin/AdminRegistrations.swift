@@ -260,9 +260,9 @@ extension [RegistrationRow] {
 /// An installation with its registration, if that was decrypted.
 private struct RegistrationDetail: FieldsReport {
     let row: RegistrationRow
-    let opened: Opened?
+    var opened: Opened?
     /// Of a protocol of another package.
-    let device: Device?
+    var device: Device?
 
     struct Device: Encodable {
         let apnTopic: String?
@@ -283,7 +283,6 @@ private struct RegistrationDetail: FieldsReport {
 
     init(_ summary: RegistrationSummary, opened: PushNotificationRegistration?, reveal: Bool) {
         row = RegistrationRow(summary)
-        device = nil
         self.opened = opened.map { registration in
             Opened(
                 enabled: registration.enabled, apnTopic: registration.apnTopic,
@@ -297,7 +296,6 @@ private struct RegistrationDetail: FieldsReport {
 
     init(_ added: AddedRegistration, opened: OpenedRegistration?, reveal: Bool) {
         row = RegistrationRow(added)
-        self.opened = nil
         device = opened.map { opened in
             Device(
                 apnTopic: opened.address?.gorushDevice?.apnTopic, deviceToken: reveal ? opened.address?.gorushDevice?.token.revealed : nil,

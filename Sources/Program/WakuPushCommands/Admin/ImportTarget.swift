@@ -29,7 +29,8 @@ final class ImportTarget {
     let store: any Store
     private(set) var counts = Counts()
     private let folder: String
-    private let hold: StoreHold
+    /// Until it is released, nobody replaces the store, which is not used afterwards.
+    let hold: StoreHold
     private let batchLimit: Int
     private var batch: [StoreCommand<Bool>] = []
     private var batchByteCount = 0
@@ -79,11 +80,6 @@ final class ImportTarget {
         for result in results {
             if try result.get() { counts.imported += 1 } else { counts.kept += 1 }
         }
-    }
-
-    /// Lets others replace the store again. It is not used afterwards.
-    func release() {
-        hold.release()
     }
 
     /// Stores the remaining entries, and has a running daemon load the stored ones, also when an error prevented others.
