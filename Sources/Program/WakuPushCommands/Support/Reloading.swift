@@ -1,3 +1,4 @@
+import NodeAPI
 import PushNode
 import ArgumentParser
 import Delivery
