@@ -106,6 +106,7 @@ extension PushClientMachine {
 
     /// Called after each event: lets every part act, and collects the output. This terminates because each message queries once per round.
     mutating func settle(at now: Timestamp) -> Output {
+        while let (ticket, registrant, servers) = queries.beginWaiting(at: now) { send(ticket, about: registrant, to: servers, at: now) }
         // The output of one machine may unblock another: a query that can't be sent ends at once.
         repeat { wakeNotifications(at: now) } while collect(at: now)
         if isStarted, advertising.wake(at: now) { actions.append(.advertise(Version.advertisement(of: self, at: now))) }
@@ -192,17 +193,25 @@ extension PushClientMachine {
     ) {
         let servers = server.map { [$0] } ?? Version.servers(about: registrant, also: others, self)
         guard let ticket = queries.begin(registrant, servers: servers, ownCheckAt: server, at: now) else { return }
-        if server == nil { directory.noteQuery(about: registrant, at: now) }
+        send(ticket, about: registrant, to: servers, at: now)
+    }
+
+    /// Sends a query that has begun.
+    private mutating func send(_ ticket: QueryTable.Ticket, about registrant: PublicKey, to servers: Set<PublicKey>, at now: Timestamp) {
+        if queries.queries[ticket]?.ownCheckAt == nil { directory.noteQuery(about: registrant, at: now) }
         actions.append(.query(ticket, registrant: registrant, Version.route(to: servers, self)))
     }
 
     /// Subscribes to a registrant's advertisements.
-    mutating func watch(_ registrant: PublicKey) {
+    mutating func watch(_ registrant: PublicKey) { watch([registrant]) }
+
+    private mutating func watch(_ registrants: [PublicKey]) {
         // Before the start, there is nothing to do: the start looks up all watched registrants at once.
-        let isNew = directory.watch(registrant)
+        let new = registrants.filter { directory.watch($0) }
         guard isStarted else { return }
-        if isNew { actions.append(.watch([registrant])) }
-        if directory.beginLookUp(of: registrant) { actions.append(.lookUp([registrant])) }
+        if !new.isEmpty { actions.append(.watch(new)) }
+        let unknown = registrants.filter { directory.beginLookUp(of: $0) }
+        if !unknown.isEmpty { actions.append(.lookUp(unknown)) }
     }
 
     /// Whether the search for the registrant's devices ended. A failed look-up counts only when servers are known: the relay may be about to attach.
@@ -245,7 +254,7 @@ extension PushClientMachine {
     ///   - chat: The hash of its chat, in the protocol's form.
     ///   - author: The hash of its author; empty if the protocol has none.
     mutating func notify(_ message: OutgoingNotification, chat: [UInt8], author: [UInt8], at now: Timestamp) {
-        for recipient in message.recipients where recipient.registrant != publicKey { watch(recipient.registrant) }
+        watch(message.recipients.map(\.registrant).filter { $0 != publicKey })
         notifications.notify(message, chat: chat, author: author, own: (publicKey, own.installationID), at: now)
     }
 }

@@ -1,7 +1,7 @@
 import Core
 import WakuCrypto
 
-/// Pending queries: one per registrant at a time, sent to all its servers at once.
+/// Pending queries: one per registrant at a time, sent to all its servers at once. Over ``limit``, further ones wait until others end.
 ///
 /// A query ends when every server that may answer did, when all required devices are known, or after 3 s. Later answers still update the
 /// directory.
@@ -9,7 +9,11 @@ struct QueryTable: Sendable {
     static let deadline = Duration.seconds(3)
     /// How long late answers are accepted.
     static let lateLife = Duration.seconds(60)
-    static let limit = 1000
+    /// The maximum number of queries at a time, apart from those about this client's own registration. Half of ``AnswerTopics/limit``, which leaves room
+    /// for requests: of more questions at a time some answers are not read.
+    static let limit = 256
+    /// The maximum number of queries, ended ones included.
+    static let rememberedCount = 1024
 
     typealias Ticket = UInt64
 
@@ -26,12 +30,45 @@ struct QueryTable: Sendable {
 
     private(set) var queries: [Ticket: Query] = [:]
     private var nextTicket: Ticket = 1
+    /// Registrants with a pending query, and those whose query waits, without queries about this client's own registration.
+    private(set) var registrants: Set<PublicKey> = []
+    /// The waiting queries, in order; those of registrants forgotten meanwhile are skipped.
+    private var waiting: ArraySlice<(registrant: PublicKey, servers: Set<PublicKey>)> = []
+    /// The registrants in ``waiting``.
+    private var waitingRegistrants: Set<PublicKey> = []
 
-    /// - Returns: The new query's ticket; nil when a query about the registrant is pending, or ``limit`` is reached.
+    /// - Returns: The new query's ticket; nil when a query about the registrant is pending, or must wait: see ``beginWaiting(at:)``.
     mutating func begin(_ registrant: PublicKey, servers: Set<PublicKey>, ownCheckAt: PublicKey? = nil, at now: Timestamp) -> Ticket? {
+        if ownCheckAt != nil {
+            let isUnderWay = queries.values.contains { $0.ownCheckAt == ownCheckAt && !$0.isEnded }
+            return isUnderWay ? nil : add(registrant, servers, ownCheckAt: ownCheckAt, at: now)
+        }
+        guard registrants.insert(registrant).inserted else { return nil }
+        guard registrants.count - waitingRegistrants.count <= Self.limit else {
+            waiting.append((registrant, servers))
+            waitingRegistrants.insert(registrant)
+            return nil
+        }
+        return add(registrant, servers, ownCheckAt: nil, at: now)
+    }
+
+    /// Begins the next one of the queries that waited for the end of others; nil if there is none, or no room.
+    mutating func beginWaiting(at now: Timestamp) -> (ticket: Ticket, registrant: PublicKey, servers: Set<PublicKey>)? {
+        while let next = waiting.first, registrants.count - waitingRegistrants.count < Self.limit {
+            waiting.removeFirst()
+            guard waitingRegistrants.remove(next.registrant) != nil else { continue }
+            return (add(next.registrant, next.servers, ownCheckAt: nil, at: now), next.registrant, next.servers)
+        }
+        return nil
+    }
+
+    private mutating func add(_ registrant: PublicKey, _ servers: Set<PublicKey>, ownCheckAt: PublicKey?, at now: Timestamp) -> Ticket {
         queries = queries.filter { !$0.value.isEnded || now.since($0.value.begun) < Self.lateLife }
-        let isUnderWay = queries.values.contains { $0.registrant == registrant && $0.ownCheckAt == ownCheckAt && !$0.isEnded }
-        guard !isUnderWay, queries.count < Self.limit else { return nil }
+        if queries.count >= Self.rememberedCount {
+            // The oldest first.
+            let ended = queries.filter(\.value.isEnded).keys.sorted()
+            for ticket in ended.prefix(queries.count - Self.rememberedCount / 2) { queries[ticket] = nil }
+        }
         let ticket = nextTicket
         nextTicket += 1
         queries[ticket] = Query(registrant: registrant, ownCheckAt: ownCheckAt, servers: servers, begun: now)
@@ -40,18 +77,12 @@ struct QueryTable: Sendable {
 
     var nextWakeUp: Timestamp? { queries.values.lazy.filter { !$0.isEnded }.compactMap(\.deadline).min() }
 
-    /// The registrants of the pending queries, apart from those about this client's own registration.
-    var registrants: Set<PublicKey> {
-        Set(queries.values.lazy.filter { !$0.isEnded && $0.ownCheckAt == nil }.map(\.registrant))
-    }
-
     /// Registrants about whom servers may still answer in time, also when a query ended because some device was found.
     func unanswered(at now: Timestamp) -> Set<PublicKey> {
-        Set(
-            queries.values.lazy.filter { query in
-                guard query.ownCheckAt == nil, query.answered != query.servers else { return false }
-                return !query.isEnded || query.deadline.map { $0 > now } ?? false
-            }.map(\.registrant))
+        queries.values.reduce(into: waitingRegistrants) { registrants, query in
+            guard query.ownCheckAt == nil, query.answered != query.servers else { return }
+            if !query.isEnded || query.deadline.map({ $0 > now }) ?? false { registrants.insert(query.registrant) }
+        }
     }
 
     func isUnderWay(about registrant: PublicKey) -> Bool {
@@ -69,11 +100,14 @@ struct QueryTable: Sendable {
     mutating func end(_ ticket: Ticket) -> Query? {
         guard let query = queries[ticket], !query.isEnded else { return nil }
         queries[ticket]?.isEnded = true
+        if query.ownCheckAt == nil { registrants.remove(query.registrant) }
         return query
     }
 
     /// Ends the queries about a registrant. Late answers are ignored.
     mutating func forget(_ registrant: PublicKey) {
+        registrants.remove(registrant)
+        waitingRegistrants.remove(registrant)
         queries = queries.filter { $0.value.registrant != registrant || $0.value.ownCheckAt != nil }
     }
 

@@ -26,10 +26,40 @@ import WakuCrypto
         bench.machine.directory.rows(of: friend.key).map(\.installationID.string)
     }
 
-    @Test func queriesUnderWayAreLimited() {
+    @Test func queriesOverTheLimitWaitForTheEndOfOthers() throws {
         var table = QueryTable()
-        let tickets = (1...1001).map { _ in table.begin(newKey(), servers: [], at: Timestamp(rawValue: 0)) }
-        #expect(tickets.map { $0 == nil } == Array(repeating: false, count: 1000) + [true])
+        let now = MachineBench.start
+        let keys = (0..<QueryTable.limit + 3).map { _ in newKey() }
+        let tickets = keys.map { table.begin($0, servers: [server], at: now) }
+        #expect(tickets.map { $0 == nil } == Array(repeating: false, count: QueryTable.limit) + [true, true, true])
+        #expect(table.registrants == Set(keys) && table.unanswered(at: now) == Set(keys))
+        #expect(table.begin(keys[QueryTable.limit], servers: [server], at: now) == nil)
+        #expect(table.beginWaiting(at: now)?.registrant == nil)
+        // Queries about the client's own registration do not wait.
+        #expect(table.begin(newKey(), servers: [server], ownCheckAt: server, at: now) != nil)
+        table.forget(keys[QueryTable.limit])
+        for ticket in tickets.prefix(2) { _ = table.end(try #require(ticket)) }
+        for key in keys.suffix(2) {
+            let begun = table.beginWaiting(at: now)
+            let next = try #require(begun)
+            #expect(next.registrant == key && next.servers == [server] && table.queries[next.ticket]?.registrant == key)
+        }
+        #expect(table.beginWaiting(at: now)?.registrant == nil)
+        #expect(table.registrants == Set(keys[2..<QueryTable.limit] + keys.suffix(2)))
+    }
+
+    @Test func lateAnswersToTheLatestQueriesAreAccepted() throws {
+        var table = QueryTable()
+        var tickets: [QueryTable.Ticket] = []
+        for _ in 0..<3000 {
+            let begun = table.begin(newKey(), servers: [server], at: MachineBench.start)
+            let ticket = try #require(begun)
+            #expect(table.end(ticket) != nil)
+            tickets.append(ticket)
+        }
+        #expect(table.queries.count <= QueryTable.rememberedCount)
+        #expect(table.answered(tickets[0], by: server) == nil)
+        for ticket in tickets.suffix(500) { #expect(table.answered(ticket, by: server) != nil) }
     }
 
     @Test func answersAboutUnknownRegistrantsWithoutRowsAreNotRemembered() {

@@ -60,6 +60,30 @@ import WakuCrypto
         #expect(Set(sent.message.requests.map(\.installationID.string)) == ["a", "d", "e"])
     }
 
+    /// Nobody is given up before a server was asked.
+    @Test func recipientsWhoseQueriesWaitForOthersAreNotGivenUp() throws {
+        var bench = MachineBench()
+        bench.machine.contactServers = [PushServer(key: servers[0])]
+        let friends = (0..<QueryTable.limit + 10).map { _ in Friend() }
+        let message = OutgoingNotification(
+            messageID: messageID, chatID: "chat", kind: .message, recipients: friends.map { .init($0.key) })
+        bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
+        #expect(bench.actions.lookUps.map(Set.init) == [Set(friends.map(\.key))])
+        var answered = 0
+        for count in [QueryTable.limit, 10] {
+            let queries = bench.publishAll().queries
+            #expect(queries.count == count)
+            bench.pass(.seconds(1))
+            for query in queries {
+                let friend = try #require(friends.first { $0.key == query.registrant })
+                bench.answer(query, [friend.row(at: servers[0])], by: servers[0])
+                answered += 1
+            }
+        }
+        #expect(answered == friends.count && outcome(bench).isEmpty)
+        #expect(bench.publishAll().requests.map(\.message.requests.count).reduce(0, +) > 0)
+    }
+
     @Test func atMostFiveDevicesAreNotified() throws {
         var bench = knowing(1, (0..<9).map { "device-\($0)" })
         bench.machine.notifications.deviceLimit = 20
