@@ -125,7 +125,7 @@ extension StatusPushClient {
     /// If another call is running, waits for it to end first.
     public func run() async { await runMachine() }
 
-    /// Events from now on. Beyond a thousand unread events, the oldest are dropped.
+    /// Events from now on, through all runs. Beyond a thousand unread events, the oldest are dropped. The sequence ends when the client is released.
     public var events: AsyncStream<PushClientEvent> { runner.events }
 
     // MARK: Opting in

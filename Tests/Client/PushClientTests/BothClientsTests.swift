@@ -345,6 +345,16 @@ import WakuCrypto
         await run.value
     }
 
+    @Test(arguments: ClientVersion.allCases) func eventsEndWhenTheClientIsReleased(version: ClientVersion) async throws {
+        func eventsOfAFormerClient() async throws -> AsyncStream<PushClientEvent> {
+            let client = try await network.client(version)
+            let events = client.events
+            try await client.whileRunning { _ in }
+            return events
+        }
+        for await _ in try await eventsOfAFormerClient() {}
+    }
+
     @Test(arguments: ClientVersion.allCases) func secondRunWaitsForTheEndOfTheFirst(version: ClientVersion) async throws {
         let server = network.addServer()
         let relay = network.relay()

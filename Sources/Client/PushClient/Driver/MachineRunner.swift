@@ -52,6 +52,10 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
         state = Mutex(State(machine: machine, clock: clock))
     }
 
+    deinit {
+        for listener in state.withLock({ Array($0.listeners.values) }) { listener.finish() }
+    }
+
     // MARK: The machine
 
     /// Waits a moment until ``run(_:deliver:perform:)`` runs: without it nothing is stored, sent or received. A task that was started together
@@ -238,7 +242,7 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
 
     // MARK: Events
 
-    /// Events from now on. Beyond a thousand unread events, the oldest are dropped.
+    /// Events from now on, until this is released. Beyond a thousand unread events, the oldest are dropped.
     var events: AsyncStream<PushClientEvent> {
         let (stream, continuation) = AsyncStream.makeStream(of: PushClientEvent.self, bufferingPolicy: .bufferingNewest(1000))
         let id = state.withLock { state in

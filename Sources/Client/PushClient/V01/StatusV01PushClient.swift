@@ -65,7 +65,7 @@ public final class StatusV01PushClient: Sendable {
     /// Runs until cancelled, as ``StatusPushClient/run()``.
     public func run() async { await runMachine() }
 
-    /// Events from now on. Beyond a thousand unread events, the oldest are dropped.
+    /// Events from now on, through all runs. Beyond a thousand unread events, the oldest are dropped. The sequence ends when the client is released.
     public var events: AsyncStream<PushClientEvent> { runner.events }
 
     // MARK: Opting in
