@@ -20,6 +20,11 @@ extension RegistrationMachine {
         for key in order { reconcile(key) }
     }
 
+    mutating func publicationEnded(to server: PublicKey, isPublished: Bool) {
+        // After a failure: the application may have changed its settings meanwhile; then this registration is never sent.
+        if !isPublished { for key in order { reconcile(key) } }
+    }
+
     // MARK: Answers
 
     mutating func answered(

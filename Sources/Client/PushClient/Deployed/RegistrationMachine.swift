@@ -82,11 +82,13 @@ struct RegistrationMachine: RegistrationStates {
                 update(key) { $0.accepted?.renewal = RegistrationRenewal.time(ofUnknownAgeAt: now, jitter: jitter.next()) }
             }
             switch servers[key]?.attempt?.state {
-            case .unsent: send(key)
+            // Not being published any more. It is sent only if the settings are still the same.
+            case .unsent: update(key) { $0.attempt?.state = .paused(until: StoredTime(now)) }
             case .checking: actions.append(.checkOwn(server: key))
             case .sent, .paused, nil: break
             }
         }
+        for key in order { reconcile(key) }
     }
 
     /// Starts the registrations and unregistrations that bring the servers to the target state.

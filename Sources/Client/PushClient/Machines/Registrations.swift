@@ -14,7 +14,7 @@ protocol RegistrationStates: Sendable {
     var actions: [RegistrationAction<Version>] { get set }
     var changed: Set<PublicKey> { get set }
 
-    /// After a start: resumes the registrations that were pending when the process ended.
+    /// After a start: resumes the registrations that were pending when the process ended. Followed by ``wake(at:jitter:)``.
     mutating func resume(at now: Timestamp, jitter: inout Jitter)
     mutating func wake(at now: Timestamp, jitter: inout Jitter)
     /// Enables receiving with the last registered profile, or disables it, which ends the device's registrations.
@@ -51,7 +51,6 @@ enum RegistrationTiming {
 }
 
 extension RegistrationStates {
-    mutating func publicationEnded(to server: PublicKey, isPublished: Bool) {}
     mutating func checked(_ server: PublicKey, row: (version: UInt64, grant: [UInt8])?, at now: Timestamp, jitter: inout Jitter) {}
 
     mutating func restore(_ records: [Version.Server]) {

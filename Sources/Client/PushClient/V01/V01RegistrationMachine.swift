@@ -174,11 +174,13 @@ struct V01RegistrationMachine: RegistrationStates {
 
     mutating func resume(at now: Timestamp, jitter: inout Jitter) {
         for key in order {
-            if servers[key]?.attempt?.state == .unsent { send(key) }
+            // Not being published any more. It is sent only if the settings are still the same.
+            if servers[key]?.attempt?.state == .unsent { update(key) { $0.attempt?.state = .paused(until: StoredTime(now)) } }
             if let record = servers[key], record.isRegistered, record.renewal == nil {
                 update(key) { $0.renewal = RegistrationRenewal.time(ofUnknownAgeAt: now, jitter: jitter.next()) }
             }
         }
+        reconcile()
     }
 
     mutating func reconcile() {

@@ -378,6 +378,40 @@ import WakuCrypto
         #expect(bench.machine.advertisement(at: bench.now).pushNotificationInfo.map(\.version) == [isPaused ? 3 : 2])
     }
 
+    /// The user switches receiving off while the relay is away.
+    @Test func aRegistrationThatWasNotPublishedIsNotSentOnceTheSettingsChanged() throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list()))
+        let first = bench.takeActions()
+        var profile = DeviceProfile.phone
+        profile.deviceToken = DeviceToken("another-token")
+        bench.take(bench.machine.register(profile, with: list()))
+        for action in first { bench.publish(action, isPublished: false) }
+        let second = bench.takeActions()
+        #expect(try second.registrations.map { try bench.registration($0.sealed).deviceToken } == [profile.deviceToken])
+        bench.take(bench.machine.setReceiving(false))
+        for action in second { bench.publish(action, isPublished: false) }
+        #expect(try bench.takeActions().registrations.map { try bench.registration($0.sealed).unregister } == [true])
+    }
+
+    /// The process ended during the publication, or before it.
+    @Test(arguments: [false, true]) func anUnsentRegistrationIsNotSentAfterARestartOnceTheSettingsChanged(isRestartFirst: Bool) throws {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: list()))
+        if isRestartFirst {
+            // The settings change before the start.
+            var machine = ClientMachine(
+                records: Array(bench.stored.values), installationID: InstallationID("another"),
+                cryptography: ValueCryptography(publicKey: bench.publicKey, sealed: bench.sealed), at: bench.now)
+            machine.setReceiving(false)
+            bench.take(machine.settle(at: bench.now))
+        } else {
+            bench.take(bench.machine.setReceiving(false))
+        }
+        bench.restart()
+        #expect(try bench.takeActions().registrations.map { try bench.registration($0.sealed).unregister } == [true])
+    }
+
     @Test func relayThatRefusesCostsNoTry() throws {
         var bench = MachineBench()
         bench.take(bench.machine.register(.phone, with: list()))

@@ -48,6 +48,17 @@ import WakuCrypto
         #expect(machine.settle(at: bench.now).actions.registrations.count == 1)
     }
 
+    /// The process ended before the publication.
+    @Test func anUnsentRecordIsNotSentAfterARestartOnceTheSettingsChanged() throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        bench.take(bench.machine.setReceiving(false))
+        bench.restart()
+        let sent = bench.takeActions().registrations
+        #expect(sent.count == 1)
+        #expect(try preferences(bench, sent.first).unregister)
+    }
+
     @Test func nothingIsSentWhenNothingChanged() {
         var bench = registered(2)
         bench.register(with: Array(servers.prefix(2)))
@@ -117,17 +128,13 @@ import WakuCrypto
     }
 
     /// The change gets the version of the record that is being published.
-    @Test(arguments: [true, false]) func changeDuringAPublicationIsSentAfterIt(isKilled: Bool) throws {
+    @Test func changeDuringAPublicationIsSentAfterIt() throws {
         var bench = V01MachineBench()
         bench.register(with: [servers[0]])
-        var actions = bench.takeActions()
+        let actions = bench.takeActions()
         var profile = V01DeviceProfile.phone
         profile.blockedChats = ["spam"]
         bench.register(profile, with: [servers[0]])
-        if isKilled {
-            bench.restart()
-            actions = bench.takeActions()
-        }
         for action in actions { bench.publish(action, isPublished: true) }
         bench.answer(try #require(actions.registrations.first))
         let sent = try #require(bench.publishAll().registrations.first)
@@ -135,6 +142,23 @@ import WakuCrypto
         #expect(next.version == 2 && next.devices[0].filters?.blockedChatList == [V01.chatHash("spam")])
         bench.answer(sent)
         #expect(bench.status(servers[0]) == .registered(version: 2) && bench.publishAll().registrations.isEmpty)
+    }
+
+    /// The server may have the record that was being published, of the same version.
+    @Test(arguments: [false, true]) func changeDuringAPublicationIsSentAtOnceAfterAKill(wasPublished: Bool) throws {
+        var bench = V01MachineBench()
+        bench.register(with: [servers[0]])
+        let former = try preferences(bench, bench.takeActions().registrations.first)
+        var profile = V01DeviceProfile.phone
+        profile.blockedChats = ["spam"]
+        bench.register(profile, with: [servers[0]])
+        bench.restart()
+        if wasPublished { bench.answer(try #require(bench.publishAll().registrations.first), .versionMismatch, former) }
+        let sent = try #require(bench.publishAll().registrations.first)
+        let next = try preferences(bench, sent)
+        #expect(next.version == (wasPublished ? 2 : 1) && next.devices.map(\.filters?.blockedChatList) == [[V01.chatHash("spam")]])
+        bench.answer(sent)
+        #expect(bench.status(servers[0]) == .registered(version: next.version) && bench.publishAll().registrations.isEmpty)
     }
 
     @Test func changeThatAnotherServerAcceptedDuringAPublicationIsSentAfterIt() throws {
