@@ -54,6 +54,8 @@ struct ServerRegistration: RegistrationState {
     var accepted: Accepted?
     /// Whether the server may have a registration, as far as this client knows.
     var mayBeRegistered = false
+    /// See ``MachineRecord/storedAt``.
+    var storedAt: StoredTime?
 
     init(_ server: PushServer) {
         _server = Stored(wrappedValue: server.key)

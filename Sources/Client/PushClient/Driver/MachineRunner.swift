@@ -45,8 +45,8 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
     ///   - make: Makes the machine that continues from them.
     init(_ records: [Machine.Record], in store: any ClientStore, make: (_ now: Timestamp) -> Machine) {
         self.store = store
-        let own = RecordsByKind(records).own
-        let clock = SteadyClock(kept: own?.time, lead: own?.steadyLead ?? .zero, clock: .now(), uptime: SteadyClock.uptime)
+        let kept = RecordsByKind(records)
+        let clock = SteadyClock(kept: kept.time, lead: kept.own?.steadyLead ?? .zero, clock: .now(), uptime: SteadyClock.uptime)
         var machine = make(clock.time(at: SteadyClock.uptime))
         machine.follow(clock)
         state = Mutex(State(machine: machine, clock: clock))

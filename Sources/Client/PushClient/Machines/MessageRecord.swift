@@ -91,6 +91,8 @@ struct MessageRecord: Codable, Hashable, Sendable {
     var devices: [Device] = []
     /// Recipients for which no device was found.
     var failed: [Failed] = []
+    /// See ``MachineRecord/storedAt``.
+    var storedAt: StoredTime?
 
     struct Failed: Codable, Hashable, Sendable {
         @Stored var registrant: PublicKey

@@ -117,7 +117,9 @@ extension PushClientMachine {
         for id in notifications.takeChanges() { output.changes[.message(id)] = .some(notifications.messages[id].map(Record.message)) }
         if isOwnChanged || !output.changes.isEmpty {
             own.time = max(own.time, now)
-            output.changes[.own] = .own(own)
+            output.changes = output.changes.mapValues { [time = own.time] in $0?.stored(at: time) }
+            // The own record has the contacts' lists, and may be large. Removed records keep no time.
+            if isOwnChanged || output.changes.values.allSatisfy({ $0 == nil }) { output.changes[.own] = .own(own) }
             isOwnChanged = false
         }
         return output

@@ -66,6 +66,8 @@ struct RegistrantRecord: Codable, Hashable, Sendable {
 
     /// When the advertisement behind the rows was published. Used by version 0.1 only, where each advertisement replaces the previous one.
     var advertisedAt: StoredTime?
+    /// See ``MachineRecord/storedAt``.
+    var storedAt: StoredTime?
 
     init(_ registrant: PublicKey) {
         _registrant = Stored(wrappedValue: registrant)

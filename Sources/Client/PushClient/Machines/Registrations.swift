@@ -150,6 +150,8 @@ protocol RegistrationState: Codable, Hashable, Sendable {
     var tries: Int { get set }
     /// Consecutive failed publications.
     var relayFailures: Int { get set }
+    /// See ``MachineRecord/storedAt``.
+    var storedAt: StoredTime? { get set }
     /// When an accepted registration is sent again; nil when it is not to be.
     var renewsAt: Timestamp? { get }
 }

@@ -21,6 +21,32 @@ enum MachineRecord<Version: ClientVersion>: Hashable, Sendable {
         }
     }
 
+    /// The client's time when the record was stored; nil in other records than ``own(_:)`` of earlier releases.
+    var storedAt: Timestamp? {
+        switch self {
+        case .own(let record): record.time
+        case .server(let record): record.storedAt?.time
+        case .registrant(let record): record.storedAt?.time
+        case .message(let record): record.storedAt?.time
+        }
+    }
+
+    /// The record with the time at which it is stored.
+    func stored(at time: Timestamp) -> Self {
+        switch self {
+        case .own: return self
+        case .server(var record):
+            record.storedAt = StoredTime(time)
+            return .server(record)
+        case .registrant(var record):
+            record.storedAt = StoredTime(time)
+            return .registrant(record)
+        case .message(var record):
+            record.storedAt = StoredTime(time)
+            return .message(record)
+        }
+    }
+
     static func name(of key: RecordKey) -> String { Version.recordPrefix + key.name }
 
     func encoded() throws -> [UInt8] {
@@ -77,12 +103,15 @@ enum MachineRecord<Version: ClientVersion>: Hashable, Sendable {
 
 /// The records from which a machine continues.
 struct RecordsByKind<Version: ClientVersion> {
+    /// The client's time when it last stored something; nil at the very first start.
+    let time: Timestamp?
     var own: Version.Own?
     var servers: [Version.Server] = []
     var registrants: [RegistrantRecord] = []
     var messages: [MessageRecord] = []
 
     init(_ records: [MachineRecord<Version>]) {
+        time = records.compactMap(\.storedAt).max()
         for record in records {
             switch record {
             case .own(let record): own = record

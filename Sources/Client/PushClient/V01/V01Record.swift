@@ -118,6 +118,8 @@ struct V01ServerRecord: RegistrationState {
     var relayFailures = 0
     /// MALFORMED_MESSAGE was answered with a new access token, since the application's last change.
     var hasTriedNewToken = false
+    /// See ``MachineRecord/storedAt``.
+    var storedAt: StoredTime?
 
     init(_ server: PublicKey) {
         _server = Stored(wrappedValue: server)

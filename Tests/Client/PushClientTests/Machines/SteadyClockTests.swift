@@ -40,6 +40,28 @@ import WakuCrypto
         #expect(lead == (aheadDays == 0 ? .zero : ahead - .seconds(3600)))
     }
 
+    /// The own record has the lists of contacts. Releases that don't know of the time in other records read them all the same.
+    @Test func timeIsStoredWithEachChangeAndTheOwnRecordOnlyWhenItChanged() throws {
+        var bench = MachineBench()
+        let friend = newKey()
+        let changes: [(Set<RecordKey>, (inout ClientMachine) -> Void)] = [
+            ([.registrant(friend)], { $0.watch(friend) }),
+            ([.own], { $0.setSending(true) }),
+            // Nothing is left of the record.
+            ([.registrant(friend), .own], { $0.forget(friend) }),
+        ]
+        for (keys, change) in changes {
+            bench.now = bench.now + .seconds(100)
+            change(&bench.machine)
+            let output = bench.machine.settle(at: bench.now)
+            #expect(Set(output.changes.keys) == keys)
+            bench.take(output)
+            let records = try bench.stored.map { key, record in try ClientRecord(ClientRecord.name(of: key), record.encoded()) }
+            #expect(RecordsByKind(records).time == bench.now)
+            #expect(try bench.stored.values.allSatisfy { try $0.encoded().first == 1 })
+        }
+    }
+
     /// A client with short processes would stand still until the system clock has caught up.
     @Test func timePassesBetweenProcessesAfterTheClockWasSetBack() throws {
         let ahead = start + .seconds(365 * 86_400)

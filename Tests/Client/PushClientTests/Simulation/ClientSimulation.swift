@@ -255,9 +255,9 @@ struct ClientSimulation {
         clients[client].scheduledWake = nil
         clients[client].rests = [:]
         let records = Array(clients[client].kept.values)
-        var own: OwnRecord?
-        for case .own(let record) in records { own = record }
-        clients[client].clock = SteadyClock(kept: own?.time, lead: own?.steadyLead ?? .zero, clock: wall(clients[client]), uptime: now)
+        let kept = RecordsByKind(records)
+        clients[client].clock = SteadyClock(
+            kept: kept.time, lead: kept.own?.steadyLead ?? .zero, clock: wall(clients[client]), uptime: now)
         let time = clients[client].clock.time(at: now)
         clients[client].machine = ClientMachine(
             records: records, installationID: Self.installations[client],
