@@ -1,6 +1,10 @@
+import Core
 import Foundation
+import LoopbackRelay
+import StatusProtocol
 import TestSupport
 import Testing
+import Waku
 import WakuCrypto
 
 @testable import WakuPushCommands
@@ -65,11 +69,26 @@ struct ClientV01Tests {
             #expect(server.postCount == 1)
             #expect(try await status("alice").sending)
 
+            let before = try advertisedRowCounts(on: server, of: PublicKey(hex: bob.publicKey))
             let ended = try await client(server, "unregister", "--state", state("bob"))
             #expect(ended.status == 0 && ended.rows.last == [server.key.hex, "unregistered", "-"], "\(ended.errors)")
             #expect(try await status("bob").receiving == false)
             let gone = try await client(server, "query", "--state", state("alice"), "0x" + bob.publicKey)
             #expect(gone.status == 69 && gone.rows.isEmpty, "\(gone.output)")
+            // The command that unregisters advertises no device.
+            let after = try advertisedRowCounts(on: server, of: PublicKey(hex: bob.publicKey)).dropFirst(before.count)
+            #expect(before.contains(1) && !after.isEmpty && after.allSatisfy { $0 == 0 }, "\(before) \(after)")
+        }
+    }
+
+    /// The number of devices in each advertisement, the oldest first.
+    private func advertisedRowCounts(on server: LoopbackPushServer, of owner: PublicKey) throws -> [Int] {
+        let topic = StatusTopics.contactCode(owner)
+        var query = LoopbackQuery.all
+        query.contentTopics = [ContentTopic(TopicTag(of: topic))]
+        return try server.network.withState { $0.query(query).messages }.map { received in
+            let payload = try EnvelopeSealing.open(received.message, identity: nil, topicKeys: [KeyDerivation.topicKey(topic)])
+            return try V01.SignedAdvertisement(parsing: payload.data).advertisement.info.count
         }
     }
 

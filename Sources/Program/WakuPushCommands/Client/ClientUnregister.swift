@@ -47,8 +47,7 @@ extension Client {
 
         func execute() async throws {
             if let folder = state.folder {
-                // Without this the client would advertise its devices once more at its start.
-                return try await ClientSession.unregister(folder, client, runCommand: "client run") { $0.setReceiving(false) }
+                return try await ClientSession.unregister(folder, client, runCommand: "client run")
             }
             guard let installation = oneShot.installation, let version = oneShot.version else { return }
             let id = InstallationID(installation)
@@ -64,13 +63,12 @@ extension Client {
 
 extension RunningClient {
     /// Ends the registrations of the client of a folder.
-    ///
-    /// - Parameter prepare: called before the client runs.
-    static func unregister(
-        _ folder: ClientFolder, _ options: ClientOptions, runCommand: String, prepare: @Sendable (Client) -> Void = { _ in }
-    ) async throws {
+    static func unregister(_ folder: ClientFolder, _ options: ClientOptions, runCommand: String) async throws {
         try folder.expectClient()
-        try await changeRegistrations(of: folder, options, runCommand: runCommand, mayBeRefused: true, prepare: prepare) {
+        try await changeRegistrations(of: folder, options, runCommand: runCommand, mayBeRefused: true) {
+            // Otherwise the client would advertise its devices once more at its start.
+            $0.setReceiving(false)
+        } by: {
             try await $0.unregister(timeout: $1)
         }
     }
