@@ -23,7 +23,11 @@ extension SessionBench {
             try await makeDatabase(identity, data)
             let seconds = Double(Clock.uptime() - began) / 1e9
             settings.progress("session start: \(subscriptionCount) subscriptions are loaded", 1)
-            let start = try await measure(identity, data, nodes: try Self.makeNodesFile(in: folder))
+            // Storage servers that do not exist.
+            let servers = (0..<Self.swarmCount).map {
+                StorageServer(publicKey: randomBytes(32), ip: "127.0.0.1", port: 1, swarm: Self.swarm($0))
+            }
+            let start = try await measure(identity, data, nodes: try Self.writeNodes(servers, in: folder))
 
             let bytes = start.residentBytes - before
             var result = BenchResult(name: "session start with \(subscriptionCount) subscriptions")
@@ -70,12 +74,6 @@ extension SessionBench {
                 authority: authority, namespaces: [-400, -10, 0, 11], wantsData: true,
                 device: SubscriberDevice(service: .firebase, token: "bench-device-\(number)-" + hexString(randomBytes(64))),
                 encryptionKey: .random()))
-    }
-
-    /// A list of storage servers that do not exist.
-    private static func makeNodesFile(in folder: String) throws -> String {
-        let servers = (0..<swarmCount).map { StorageServer(publicKey: randomBytes(32), ip: "127.0.0.1", port: 1, swarm: swarm($0)) }
-        return try writeNodes(servers, in: folder)
     }
 
     // MARK: Start

@@ -167,13 +167,10 @@ extension Admin.Registrations {
                 return try Output.json(
                     Removed(registrations: registrations, records: records.map(RecordRow.init), trial: yes ? nil : true))
             }
-            for record in records { Output.line("\(yes ? "removed" : "would remove") \(record.keyHash.hex.prefix(16))… (version 0.1)") }
-            for row in rows {
-                Output.line("\(yes ? "removed" : "would remove") \(row.key.keyHash.hex.prefix(16))… \(row.key.installationID.string)")
-            }
-            for device in added {
-                Output.line("\(yes ? "removed" : "would remove") \(hexString(device.row.owner).prefix(16))… (\(device.protocolName))")
-            }
+            let verb = yes ? "removed" : "would remove"
+            for record in records { Output.line("\(verb) \(record.keyHash.hex.prefix(16))… (version 0.1)") }
+            for row in rows { Output.line("\(verb) \(row.key.keyHash.hex.prefix(16))… \(row.key.installationID.string)") }
+            for device in added { Output.line("\(verb) \(hexString(device.row.owner).prefix(16))… (\(device.protocolName))") }
             if !yes { Output.line("Nothing was removed: repeat with --yes.") }
         }
 

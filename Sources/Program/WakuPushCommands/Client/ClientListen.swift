@@ -118,7 +118,7 @@ extension Client {
             let (ends, end) = AsyncStream.makeStream(of: Void.self)
             // Requests whose lines are not printed when this stops are refused, and repeated later.
             let lines = LinePrinter()
-            let printedCount = Mutex(0)
+            let printedCount = Atomic(0)
             let address = SocketAddress(host: host, port: listen.address.port)
             guard
                 let server = PushReceiverServer(
@@ -130,11 +130,7 @@ extension Client {
                         case .refused(let refusal): try await lines.print(ReceiverEventLine.refused(refusal, asJSON: json))
                         case .received(let notification):
                             try await lines.print(ReceiverEventLine.notification(notification, at: Date(), asJSON: json))
-                            let count = printedCount.withLock { count in
-                                count += 1
-                                return count
-                            }
-                            if count == limit { end.finish() }
+                            if printedCount.add(1, ordering: .relaxed).newValue == limit { end.finish() }
                         }
                     })
             else { throw CommandFailure(.data, "the certificate in \(folder) can't be used: delete certificate.pem, and start again") }
