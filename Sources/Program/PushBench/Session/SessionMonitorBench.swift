@@ -38,7 +38,7 @@ extension SessionBench {
         _ monitor: SubscriptionMonitor, _ entries: HeldEntries, _ asked: borrowing Atomic<Int>, _ serverCount: Int, _ renewal: Duration
     ) async throws -> BenchResult {
         let connecting = Clock.uptime()
-        monitor.load(entries.all)
+        monitor.load(entries.made.map(\.subscription))
         try await Self.wait("storage servers connected") { monitor.figures.connectedServers == serverCount }
         let connected = Clock.uptime()
         // The first renewals are as close together as the first requests were.
@@ -92,8 +92,6 @@ private struct HeldEntries: MonitorEntrySource {
     typealias Entry = (entry: MonitorEntry, subscription: MonitoredSubscription)
 
     let made: [Entry]
-
-    var all: [MonitoredSubscription] { made.map(\.subscription) }
 
     func entries(of ids: [SubscriptionID]) async throws -> (found: [SubscriptionID: MonitorEntry], ended: [SubscriptionID]) {
         (Dictionary(uniqueKeysWithValues: ids.map { ($0, made[Int($0.rawValue)].entry) }), [])

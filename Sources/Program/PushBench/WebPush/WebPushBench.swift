@@ -93,16 +93,16 @@ struct WebPushBench: Sendable {
         }
         var result = BenchResult(name: "web push")
         result.add(measured)
-        let rounds = measured.rounds
+        let rates = measured.rounds.map(\.rate)
+        let (lowest, highest) = (rates.min() ?? 0, rates.max() ?? 0)
         let bare = result.floor.filter { $0.name != WebPushFloor.post }.reduce(0) { $0 + $1.count * $1.microseconds }
         if let cpu = result.cpuMicroseconds, cpu > 0 {
             result.details = [
-                "floorWithoutHTTPMicroseconds": bare, "cpuRatioWithoutHTTP": bare / cpu,
-                "lowestRate": rounds.map(\.rate).min() ?? 0, "highestRate": rounds.map(\.rate).max() ?? 0,
+                "floorWithoutHTTPMicroseconds": bare, "cpuRatioWithoutHTTP": bare / cpu, "lowestRate": lowest, "highestRate": highest,
             ]
             result.note =
                 "\(Int(bare)) µs of the floor, \(Int(100 * bare / cpu)) % of CPU, without libcurl's part of the post; rates of the rounds "
-                + "from \(Int(rounds.map(\.rate).min() ?? 0)) to \(Int(rounds.map(\.rate).max() ?? 0)); latencies are those of whole requests"
+                + "from \(Int(lowest)) to \(Int(highest)); latencies are those of whole requests"
         }
         settings.progress("web push: latencies", Double(settings.rounds + 1) / Double(settings.rounds + 2))
         if let maximum = result.rate, maximum > 0 {

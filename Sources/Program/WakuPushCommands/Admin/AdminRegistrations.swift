@@ -310,8 +310,7 @@ private struct RegistrationDetail: FieldsReport {
         guard let opened else { return fields }
         fields += [
             ("enabled", opened.enabled ? "yes" : "no"), ("APN topic", opened.apnTopic),
-            ("device token", opened.deviceToken ?? Output.hidden),
-            ("access token", opened.accessToken ?? Output.hidden),
+            ("device token", opened.deviceToken ?? Output.hidden), ("access token", opened.accessToken ?? Output.hidden),
             ("contacts only", opened.contactsOnly ? "yes" : "no"), ("allowed keys", String(opened.allowedKeys)),
             ("blocked", String(opened.blockedChats)), ("muted chats", String(opened.mutedChats)),
             ("mentions", opened.blockMentions ? "blocked" : "from \(opened.allowedMentionChats) chats"),

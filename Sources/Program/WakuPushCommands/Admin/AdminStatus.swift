@@ -105,9 +105,7 @@ private struct Overview: Encodable {
             ("running", "for \(Date.now.timeIntervalSince(live.started).inWords)"),
             ("state", (live.isReady ? "ready" : "not ready") + (live.isDraining ? ", draining" : "")),
             ("key", "0x" + live.publicKey), ("pubsub topics", live.pubsubTopics.joined(separator: " ")),
-            ("query topics", String(live.queryTopics)),
-            ("posts to gorush", posts(live)),
-            ("log level", live.logLevel ?? "fixed"),
+            ("query topics", String(live.queryTopics)), ("posts to gorush", posts(live)), ("log level", live.logLevel ?? "fixed"),
         ]
         Output.fields(about + identities)
         Output.line()

@@ -123,9 +123,7 @@ extension NodeChecks {
         for case .node(_, let node) in facts.relays {
             if let ahead = node.clockAhead { others.append(("the Waku node", ahead)) }
         }
-        for gorush in facts.gorushes {
-            if let ahead = gorush.inspection?.clockAhead { others.append((gorush.rule.name, ahead)) }
-        }
+        others += facts.gorushes.compactMap { gorush in gorush.inspection?.clockAhead.map { (gorush.rule.name, $0) } }
         return [clock(others)]
     }
 

@@ -196,10 +196,7 @@ private struct SubscriptionNumbers: FieldsReport {
     }
 
     var fields: [(String, String)] {
-        var fields = [("accounts", String(accounts))]
-        for service in PushService.allCases { fields.append((service.rawValue, String(devices[service.rawValue] ?? 0))) }
-        fields.append(("token in doubt", String(inDoubt)))
-        fields.append(("names of ended ones", String(endedNames)))
-        return fields
+        [("accounts", String(accounts))] + PushService.allCases.map { ($0.rawValue, String(devices[$0.rawValue] ?? 0)) }
+            + [("token in doubt", String(inDoubt)), ("names of ended ones", String(endedNames))]
     }
 }
