@@ -117,6 +117,11 @@ struct NwakuAttachment {
         return gaps
     }
 
+    /// A run was cancelled, perhaps with messages of a poll that were not delivered.
+    mutating func noteCancellation() {
+        mayHaveLost = true
+    }
+
     /// The node does not know the subscription, as after a restart.
     mutating func subscriptionLost(at now: Moment, jitter: Double) {
         failed("the node lost its subscriptions", at: now, jitter: jitter)

@@ -32,6 +32,13 @@ struct NwakuProgress {
         return seen
     }
 
+    /// Begins a run. After another one, which was cancelled, messages that it fetched may not have been delivered.
+    mutating func begin() {
+        guard attachment.hasPolled else { return }
+        attachment.noteCancellation()
+        for index in catchUps.indices { catchUps[index].noteCancellation() }
+    }
+
     /// Records the messages of one topic's poll.
     mutating func noteReceived(_ messages: [ReceivedMessage], on topicIndex: Int) {
         catchUps[topicIndex].noteReceived(messages)

@@ -163,6 +163,7 @@ public final class NwakuRESTRelay: Relay {
     }
 
     private func receive(_ deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
+        progress.withLock { $0.begin() }
         let gaps = topics.map { _ in WakeUpSignal() }
         await withDiscardingTaskGroup { group in
             group.addTask {

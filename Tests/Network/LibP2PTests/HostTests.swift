@@ -188,6 +188,32 @@ import WakuCrypto
         }
     }
 
+    /// Of several frames in one read the first takes all bytes, and the others find none.
+    @Test func aReaderWithoutNewBytesGoesOnWaiting() async throws {
+        try await withTwoHosts { dialer, listener in
+            let inbound = Mutex<PeerStream?>(nil)
+            let batchCount = Mutex(0)
+            let hasEnded = Mutex(false)
+            listener.serve("/wait/1.0.0") { stream in
+                inbound.withLock { $0 = stream }
+                await stream.waitForData { _ in
+                    batchCount.withLock { count in
+                        count += 1
+                        return count < 3
+                    }
+                }
+                hasEnded.withLock { $0 = true }
+            }
+            let stream = try await dialer.openStream(to: listener.peerID, ["/wait/1.0.0"])
+            for count in 1...3 {
+                try await stream.write(ByteBuffer(bytes: [1]))
+                try await eventually { batchCount.withLock { $0 } == count }
+                inbound.withLock { $0 }?.wakeReader()
+            }
+            try await eventually { hasEnded.withLock { $0 } }
+        }
+    }
+
     @Test func handledMessagesAreLimited() async throws {
         try await withTwoHosts { dialer, listener in
             let count = Mutex(0)

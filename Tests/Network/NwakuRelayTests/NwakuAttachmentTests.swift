@@ -44,6 +44,14 @@ struct NwakuAttachmentTests {
         #expect(attachment.polledUntil(.statusDefault) == moment(.milliseconds(5)))
     }
 
+    /// A poll of it may have emptied the node's cache.
+    @Test func aCancelledRunMayHaveLostMessages() {
+        var attachment = attached()
+        attachment.noteCancellation()
+        let lostFrom = attachment.polled(messageCount: 0, sent: moment(.milliseconds(300)))
+        #expect(lostFrom == [.statusDefault: moment(.zero)])
+    }
+
     @Test func pollsAtTheInterval() {
         let attachment = attached()
         let action = attachment.next(at: moment(.milliseconds(299)))

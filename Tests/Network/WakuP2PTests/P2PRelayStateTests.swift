@@ -96,6 +96,9 @@ import Waku
         state.noteReceived([message])
         #expect(state.progress.topics[0].catchUp.fresh([message]) == [])
         #expect(state.lookBack.fresh([message]) == [])
+        // The run that received it was cancelled, perhaps before it was delivered.
+        state.progress.beginAgain()
+        #expect(state.progress.topics[0].catchUp.fresh([message]) == [message])
     }
 
     @Test func watchedAndDroppedTopicsAreBounded() {

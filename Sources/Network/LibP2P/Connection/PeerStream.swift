@@ -272,9 +272,14 @@ public final class PeerStream: Sendable {
 
     /// Passes received bytes to the reader, or wakes it.
     func wakeReader() {
-        let reader = state.withLock { state in
+        let reader: Reader? = state.withLock { state in
+            guard state.reader != nil else {
+                state.inbox.shrink()
+                return nil
+            }
+            // Of several frames in one read, the first call takes all bytes.
+            guard !state.isReaderToWait else { return nil }
             defer { state.reader = nil }
-            if state.reader == nil { state.inbox.shrink() }
             return state.reader
         }
         guard let reader else { return }

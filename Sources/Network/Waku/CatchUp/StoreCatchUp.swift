@@ -133,6 +133,11 @@ package struct StoreCatchUp {
         }
     }
 
+    /// A run was cancelled, perhaps before the messages that it received were delivered: ``fresh(_:)`` returns all of them again.
+    package mutating func noteCancellation() {
+        recent = GenerationalCache(capacity: configuration.rememberedHashCount)
+    }
+
     private func isNeeded(_ message: ReceivedMessage) -> Bool {
         let topic = message.message.contentTopic
         return contentTopics.contains(topic) || configuration.learned?.contains(topic) ?? false

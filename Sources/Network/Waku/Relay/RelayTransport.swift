@@ -8,7 +8,7 @@ public import Core
 public protocol RelayTransport: Sendable {
     // MARK: Receiving
 
-    /// Receives messages until the task is cancelled; may be called again then. A relay serves one caller at a time: those of this package let another
+    /// Receives messages until the task is cancelled; may be called again then. A relay serves one caller at a time: the relays of this package let another
     /// call wait until the first has ended.
     ///
     /// - Parameter deliver: Called with batches of messages, from several tasks at once where a relay has several sources. A source is not read

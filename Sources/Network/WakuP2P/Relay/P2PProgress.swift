@@ -104,8 +104,13 @@ struct P2PProgress {
         return losses
     }
 
-    /// Records that nothing was delivered for a while: messages published after ``Topic/seen`` are missing.
-    mutating func interrupt() {
+    /// Begins another run after one was cancelled: messages published after ``Topic/seen`` are missing.
+    mutating func beginAgain() {
+        interrupt()
+        for index in topics.indices { topics[index].catchUp.noteCancellation() }
+    }
+
+    private mutating func interrupt() {
         for index in topics.indices { topics[index].isCovered = false }
     }
 

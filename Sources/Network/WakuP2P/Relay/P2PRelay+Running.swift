@@ -23,7 +23,7 @@ extension P2PRelay {
     private func receive(_ deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void) async {
         lockedState.withLock { state in
             state.start { Task { await self.runConnections() } }
-            if inbox.reopen() { state.progress.interrupt() }
+            if inbox.reopen() { state.progress.beginAgain() }
         }
         await withDiscardingTaskGroup { group in
             group.addTask {
