@@ -201,7 +201,7 @@ struct StatusHandler: WakuHandler {
     /// registrant pays for them as a stranger.
     private func charge(of pending: PendingRequest) -> Charge {
         let now = node.now()
-        if let registrant = pending.firstNotified { return limits.charge(of: QueryTopics(of: registrant).deployed, at: now) }
+        if let registrant = pending.firstEntitled { return limits.charge(of: QueryTopics(of: registrant).deployed, at: now) }
         let named = pending.entries.lazy.compactMap { KeyHash(bytes: $0.publicKey) }.first
         return named.map { Charge(limits.charge(of: QueryTopics(of: $0).deployed, at: now).payer, .stranger) } ?? .unattributed
     }

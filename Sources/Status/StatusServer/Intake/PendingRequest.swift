@@ -97,9 +97,14 @@ struct PendingRequest: Sendable {
         }
     }
 
-    /// The registrant of the first entry that started a delivery or waits for one, for which its access token was valid; nil without one.
-    var firstNotified: KeyHash? {
-        entries.lazy.compactMap { if case .waiting = $0.result { KeyHash(bytes: $0.publicKey) } else { nil } }.first
+    /// The registrant of the first entry whose access token was valid: one that started a delivery, waits for one, or succeeded; nil without one.
+    var firstEntitled: KeyHash? {
+        entries.lazy.compactMap { entry in
+            switch entry.result {
+            case .waiting, .known(nil): KeyHash(bytes: entry.publicKey)
+            default: nil
+            }
+        }.first
     }
 
     /// The deliveries that the request waits for.
