@@ -227,7 +227,7 @@ extension StatusPushClient {
 
     /// Watches a registrant's advertisements from now on, looks up the latest one in the relay's store, and at the same time queries the known
     /// servers if no device is known, or one that is not in the latest advertisement may be registered. While ``run()`` runs, an advertisement is looked
-    /// up once: later calls return known devices at once.
+    /// up once, and again after a suspension or ten minutes without a connection: other calls return known devices at once.
     ///
     /// - Parameter timeout: How long to wait for the look-up and for servers.
     /// - Returns: The devices known by then, without those that a later advertisement or their server took back.

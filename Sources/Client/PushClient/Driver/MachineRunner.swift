@@ -138,6 +138,13 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
                 }
             }
             group.addTask { [self] in await pump(signals, perform) }
+            group.addTask { [self] in
+                var watch = ReceptionWatch(at: SteadyClock.uptime)
+                while (try? await Task.sleep(for: ReceptionWatch.period)) != nil {
+                    guard watch.note(isAttached: relay.state == .attached, at: SteadyClock.uptime) else { continue }
+                    turn { machine, _ in machine.messagesMissed() }
+                }
+            }
         }
     }
 

@@ -20,7 +20,8 @@ struct Directory: Sendable {
     let cryptography: any ClientCryptography
     private(set) var registrants: [PublicKey: RegistrantRecord] = [:]
     private var changed: Set<PublicKey> = []
-    /// The look-up of each registrant's latest advertisement in the network's store. Each run makes one. No result: it is under way.
+    /// The look-up of each registrant's latest advertisement in the network's store. Each run makes one, and another one after a long time without
+    /// messages. No result: it is under way.
     private var lookUps: [PublicKey: LookUpResult?] = [:]
     /// When the last query about each registrant began in this run.
     private var queries: [PublicKey: Timestamp] = [:]
@@ -90,6 +91,11 @@ struct Directory: Sendable {
         guard !isLookingUp(registrant), lookUps[registrant] != .found else { return false }
         lookUps[registrant] = .some(nil)
         return true
+    }
+
+    /// Later advertisements may have been missed: look-ups that ended are made again when they are needed.
+    mutating func expireLookUps() {
+        lookUps = lookUps.filter { $0.value == nil }
     }
 
     mutating func endLookUps(of registrants: [PublicKey], _ result: LookUpResult) {

@@ -303,6 +303,14 @@ extension PushClientMachine {
         }
     }
 
+    /// Called after a long time without messages, in which advertisements may have been missed. Those of contacts are looked up when they are needed,
+    /// those of the account's other devices at once.
+    mutating func messagesMissed() {
+        let looksUpOwn = directory.isLookedUp(publicKey)
+        directory.expireLookUps()
+        if looksUpOwn, directory.beginLookUp(of: publicKey) { actions.append(.lookUp([publicKey])) }
+    }
+
     mutating func lookUpEnded(_ registrants: [PublicKey], _ result: LookUpResult) {
         directory.endLookUps(of: registrants, result)
         // The look-up subscribed again to the topics of registrants who were forgotten meanwhile.

@@ -76,6 +76,40 @@ import WakuCrypto
         #expect(bench.actions.isEmpty)
     }
 
+    /// The process was suspended, or the relay detached: advertisements of that time were not received.
+    @Test func afterALongTimeWithoutMessagesAdvertisementsAreLookedUpWhenTheyAreNeeded() {
+        var bench = watching()
+        _ = bench.publishAll()
+        bench.take(bench.machine.messagesMissed())
+        #expect(bench.actions.isEmpty)
+        for expected in [[[friend.key]], []] as [[[PublicKey]]] {
+            bench.take(bench.machine.watch(friend.key))
+            #expect(bench.takeActions().lookUps == expected)
+            // A look-up that is under way is not repeated.
+            bench.take(bench.machine.messagesMissed())
+        }
+    }
+
+    @Test func afterALongTimeWithoutMessagesTheOwnAdvertisementIsLookedUpAtOnce() {
+        var bench = MachineBench()
+        bench.take(bench.machine.register(.phone, with: [PushServer(key: server)]))
+        bench.restart()
+        #expect(bench.publishAll().lookUps == [[bench.publicKey]])
+        bench.take(bench.machine.messagesMissed())
+        #expect(bench.actions.lookUps == [[bench.publicKey]])
+    }
+
+    @Test func messagesMayBeMissedAfterTenMinutesWithoutAnAttachedRelay() {
+        var watch = ReceptionWatch(at: .zero)
+        // Suspended between two notes.
+        let afterSuspension = [60, 659, 1259, 1319].map { watch.note(isAttached: true, at: .seconds($0)) }
+        #expect(afterSuspension == [false, false, true, false])
+        let detached = (22..<40).map { watch.note(isAttached: false, at: .seconds(60 * $0)) }
+        #expect(!detached.contains(true))
+        let afterwards = [2400, 2460].map { watch.note(isAttached: true, at: .seconds($0)) }
+        #expect(afterwards == [true, false])
+    }
+
     /// Ids are stored per registrant: a hundred ids of unlimited length would fill the store.
     @Test func longInstallationIDsAreNotRemembered() {
         var bench = watching()
