@@ -11,7 +11,8 @@ extension Metric {
     package static let answersRepeated = Metric(
         "waku_push_answers_repeated_total", help: "Answers that were published again because they were not in the relay's store.")
     package static let answersLost = Metric(
-        "waku_push_answers_lost_total", help: "Answers that were not published: the relay did not accept them in time, or more waited than it publishes.")
+        "waku_push_answers_lost_total",
+        help: "Answers that were not published: the relay did not accept them in time, or more waited than it publishes.")
     package static let answersChecked = Metric(
         "waku_push_answers_checked_total", ConfirmationLabel.self,
         help: "Published answers, by whether they were confirmed to have reached the network.")

@@ -127,7 +127,7 @@ extension RandomTraffic {
     struct Answer: Hashable {
         let recipient: PublicKey
         let kind: MessageKind
-        /// The rows of a query's answer, whose order does not matter.
+        /// The rows of a query's answer, in any order.
         let parts: Set<[UInt8]>
 
         init(_ kind: MessageKind, _ payload: [UInt8], to recipient: PublicKey) throws {

@@ -100,7 +100,7 @@ struct V01RandomTraffic: TestedTraffic {
 extension V01RandomTraffic {
     struct Answer: Hashable {
         let answer: PlainV01Node.Answer
-        /// The rows of a query's answer, whose order does not matter.
+        /// The rows of a query's answer, in any order.
         let rows: Set<[UInt8]>
 
         init(_ answer: PlainV01Node.Answer) throws {

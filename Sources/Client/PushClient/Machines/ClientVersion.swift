@@ -2,7 +2,7 @@ import Core
 import StatusProtocol
 import WakuCrypto
 
-/// What the versions of the protocol have differently.
+/// The differences between the versions of the protocol.
 protocol ClientVersion: Sendable {
     associatedtype Own: OwnState
     associatedtype Server: RegistrationState

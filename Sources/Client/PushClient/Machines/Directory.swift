@@ -2,7 +2,7 @@ import StatusProtocol
 import Core
 import WakuCrypto
 
-/// What is known about the devices of registrants, and which servers can notify them. The versions of the protocol differ in how they learn about
+/// The known devices of registrants, and the servers that can notify them. The versions of the protocol differ in how they learn about
 /// devices: see `learn(advertised:…)` and `learn(answered:…)` of each.
 struct Directory: Sendable {
     /// The age at which a token must be confirmed by a server.
