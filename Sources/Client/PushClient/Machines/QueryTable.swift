@@ -9,8 +9,8 @@ struct QueryTable: Sendable {
     static let deadline = Duration.seconds(3)
     /// How long late answers are accepted.
     static let lateLife = Duration.seconds(60)
-    /// The maximum number of queries at a time, apart from those about this client's own registration. Half of ``AnswerTopics/limit``, which leaves room
-    /// for requests: of more questions at a time some answers are not read.
+    /// The maximum number of queries at a time, apart from those about this client's own registration. Half of ``AnswerTopics/limit``, which leaves
+    /// room for requests: of more questions at a time some answers are not read.
     static let limit = 256
     /// The maximum number of queries, ended ones included.
     static let rememberedCount = 1024
