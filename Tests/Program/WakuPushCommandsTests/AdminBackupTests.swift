@@ -99,7 +99,7 @@ struct AdminBackupTests {
         try database.close()
         let refused = try await fixture.admin("backup", fixture.folder.path + "/backup")
         #expect(refused.status == 65)
-        #expect(refused.failure == "the database in \(path) was made by a newer waku-push: run that version")
+        #expect(refused.failure == "the database in \(fixture.data) was made by a newer waku-push: run that version")
         #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path).filter { $0.hasPrefix("backup") } == [])
     }
 
