@@ -65,6 +65,22 @@ import WakuCrypto
         #expect(shown.count == 3)
     }
 
+    /// The app goes on with a new client, as the tutorial says, right after the user opted out.
+    @Test func newClientHasTheSettingsOfTheStoppedOne() async throws {
+        let state = try TemporaryFolder()
+        let identity = PrivateKey.generate()
+        let store = try SQLiteClientStore(folder: state.path, identity: identity)
+        let client = try await StatusPushClient.open(identity: identity, relays: [network.relay()], store: store)
+        let running = Task { await client.run() }
+        let profile = DeviceProfile(platform: .firebase, deviceToken: DeviceToken("device-token"))
+        try await client.register(profile, with: [PushServer(key: network.server.publicKey)], enablesReceiving: true)
+        client.setReceiving(false)
+        running.cancel()
+        await running.value
+        let next = try await StatusPushClient.open(identity: identity, relays: [network.relay()], store: store)
+        #expect(!next.isReceiving)
+    }
+
     /// The tutorial contains these steps verbatim.
     @Test func tutorialShowsThisCode() throws {
         let text = try String(contentsOf: Repository.file("Sources/Client/PushClient/PushClient.docc/NotifyingAFriend.md"), encoding: .utf8)

@@ -312,6 +312,10 @@ import WakuCrypto
                 if case .storeFailed = event { return }
             }
         }
+        // The attempt at the end of the run failed, too.
+        for await event in events {
+            if case .storeFailed = event { break }
+        }
         #expect(try await store.load().isEmpty)
         store.setFailing(false)
         #expect(try await client.whileRunning { await $0.waitUntilStored(timeout: .seconds(60)) })

@@ -284,6 +284,23 @@ import WakuCrypto
         }
     }
 
+    /// An app that returns to the foreground opens another client on the same store.
+    @Test func settingsOfACancelledRunAreStored() async throws {
+        let store = FailingStore()
+        store.setFailing(true)
+        let client = try await client(store: store)
+        let events = client.events
+        let running = Task { await client.run() }
+        client.setSending(true)
+        for await event in events {
+            if case .storeFailed = event { break }
+        }
+        running.cancel()
+        store.setFailing(false)
+        await running.value
+        #expect(try await self.client(store: store).isSending)
+    }
+
     /// A program may end as soon as it has its answer.
     @Test func resultsOfCallsAreStoredBeforeTheyReturn() async throws {
         let server = network.addServer()

@@ -10,7 +10,7 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
     private struct State {
         var machine: Machine
         let clock: SteadyClock
-        /// Changes and actions not yet stored and performed. A cancelled run leaves changes here, and actions that outlive it.
+        /// Changes and actions not yet stored and performed. A cancelled run leaves actions here, and changes if they could not be stored.
         var pending = Output()
         var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
         /// Signalled after each event; added by ``run(_:deliver:perform:)`` and by callers that wait for an outcome.
@@ -146,6 +146,7 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
                 }
             }
         }
+        await storePending()
     }
 
     /// - Returns: false when cancelled before the other call's run ended.
@@ -175,13 +176,8 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
             }
             for await _ in signals {
                 let (pending, outputCount) = state.withLock { ($0.pending, $0.outputCount) }
-                // Encoding can't fail: records hold only values that JSON can represent.
-                var records: [String: [UInt8]?] = [:]
-                for (key, record) in pending.changes {
-                    records[Machine.Record.name(of: key)] = .some(record.flatMap { try? $0.encoded() })
-                }
                 do throws(ClientStoreError) {
-                    if !records.isEmpty { try await store.commit(records) }
+                    try await commit(pending.changes)
                     failures = 0
                     if noteStored(pending, outputCount) { notifyObservers() }
                     for action in pending.actions { perform(action, &group) }
@@ -200,6 +196,33 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
                 alarm = next.map { time in (time, wakeUp(at: time)) }
             }
         }
+    }
+
+    private func commit(_ changes: [RecordKey: Machine.Record?]) async throws(ClientStoreError) {
+        guard !changes.isEmpty else { return }
+        // Encoding can't fail: records hold only values that JSON can represent.
+        var records: [String: [UInt8]?] = [:]
+        for (key, record) in changes {
+            records[Machine.Record.name(of: key)] = .some(record.flatMap { try? $0.encoded() })
+        }
+        try await store.commit(records)
+    }
+
+    /// Stores the changes that a cancelled run left: another client may be given the store. Stores may refuse commits of cancelled tasks, so a task
+    /// of its own makes this one.
+    private func storePending() async {
+        await Task { [self] in
+            let (changes, outputCount) = state.withLock { ($0.pending.changes, $0.outputCount) }
+            do throws(ClientStoreError) {
+                try await commit(changes)
+            } catch {
+                return report(.storeFailed(reason: error.message))
+            }
+            state.withLock { state in
+                state.storedCount = outputCount
+                if state.outputCount == outputCount { state.pending.changes = [:] }
+            }
+        }.value
     }
 
     /// Removes stored output from `pending`; output that arrived while it was being stored stays.

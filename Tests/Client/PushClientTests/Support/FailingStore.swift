@@ -1,7 +1,7 @@
 import PushClient
 import Synchronization
 
-/// A store whose commits can be made to fail.
+/// A store whose commits can be made to fail, and fail in cancelled tasks, as GRDB's do.
 final class FailingStore: ClientStore {
     private let memory = MemoryClientStore()
     private let isFailing = Mutex(false)
@@ -11,6 +11,7 @@ final class FailingStore: ClientStore {
     func load() async throws(ClientStoreError) -> [String: [UInt8]] { try await memory.load() }
 
     func commit(_ changes: [String: [UInt8]?]) async throws(ClientStoreError) {
+        guard !Task.isCancelled else { throw ClientStoreError(code: .unavailable, message: "cancelled") }
         if isFailing.withLock({ $0 }) { throw ClientStoreError(code: .unavailable, message: "the disk is full") }
         try await memory.commit(changes)
     }
