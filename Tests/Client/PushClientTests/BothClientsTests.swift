@@ -349,6 +349,24 @@ import WakuCrypto
         await run.value
     }
 
+    /// One topic with many messages, or a slow store, holds only its own look-up.
+    @Test(arguments: ClientVersion.allCases) func lookUpEndsBeforeTheQueriesAboutOtherContacts(version: ClientVersion) async throws {
+        let (identity, store) = (PrivateKey.generate(), MemoryClientStore())
+        // As above.
+        let friends = (0..<11).map { _ in newKey() }.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
+        try await network.client(version, identity, store: store).whileRunning { client in
+            for friend in friends { _ = try? await client.discover(friend, timeout: .zero) }
+            await client.waitUntilStored(timeout: .seconds(60))
+        }
+        let relay = network.relay()
+        relay.setHeld(ClientNetwork.contactCodeTopic(friends[0]))
+        try await network.client(version, identity, store: store, relay: relay).whileRunning { client in
+            // Its look-up found nothing.
+            let error = await #expect(throws: PushClientError.self) { try await client.discover(friends[10], timeout: .seconds(30)) }
+            #expect(error?.code == .noServerKnown)
+        }
+    }
+
     @Test(arguments: ClientVersion.allCases) func eventsEndWhenTheClientIsReleased(version: ClientVersion) async throws {
         func eventsOfAFormerClient() async throws -> AsyncStream<PushClientEvent> {
             let client = try await network.client(version)

@@ -128,20 +128,25 @@ extension ClientDriver {
     }
 
     private func lookUp(_ registrants: [PublicKey]) async {
-        let result = await network.lookUpContactCodes(of: registrants) { takeAdvertisement($0, of: $1) }
-        // The next run looks all of them up.
-        guard !Task.isCancelled else { return }
-        let missed = result.hidden.union(result.unread)
-        turn { machine, _ in machine.lookUpEnded(registrants.filter { !missed.contains($0) }, .found) }
-        for registrant in result.hidden {
-            runner.report(.relayFailed(reason: "the store has too many messages on the contact code topic of \(registrant)"))
+        await network.lookUpContactCodes(of: registrants) {
+            takeAdvertisement($0, of: $1)
+        } end: { registrants, result in
+            // The next run looks all of them up.
+            guard !Task.isCancelled, !registrants.isEmpty else { return }
+            switch result {
+            case .read: turn { machine, _ in machine.lookUpEnded(registrants, .found) }
+            case .hidden:
+                for registrant in registrants {
+                    runner.report(.relayFailed(reason: "the store has too many messages on the contact code topic of \(registrant)"))
+                }
+                turn { machine, _ in machine.lookUpEnded(registrants, .noAnswer) }
+            case .failed(let error):
+                let isUnavailable = error.code == .unavailable
+                if isUnavailable { runner.report(.relayFailed(reason: error.message)) }
+                // If no peer has a store, advertisements are known only from now on.
+                turn { machine, _ in machine.lookUpEnded(registrants, isUnavailable ? .noAnswer : .noStore) }
+            }
         }
-        turn { machine, _ in machine.lookUpEnded(Array(result.hidden), .noAnswer) }
-        guard let failure = result.failure else { return }
-        let isUnavailable = failure.code == .unavailable
-        if isUnavailable { runner.report(.relayFailed(reason: failure.message)) }
-        // If no peer has a store, advertisements are known only from now on.
-        turn { machine, _ in machine.lookUpEnded(Array(result.unread), isUnavailable ? .noAnswer : .noStore) }
     }
 
     // MARK: Incoming messages

@@ -4,14 +4,13 @@ import Core
 import Waku
 import WakuCrypto
 
-/// The result of looking up advertisements in the network's store.
-struct ContactCodeLookUp: Sendable {
-    /// Registrants without an advertisement among their latest messages, when there are more messages than were read.
-    var hidden: Set<PublicKey> = []
-    /// Registrants whose query failed.
-    var unread: Set<PublicKey> = []
-    /// Why it failed, with `refused` if there is no store.
-    var failure: RelayError?
+/// The result of looking up the advertisements of some registrants in the network's store.
+enum ContactCodeLookUp: Sendable {
+    case read
+    /// None is among the latest messages, and there are more messages than were read.
+    case hidden
+    /// With `refused` if there is no store.
+    case failed(RelayError)
 }
 
 /// A client's access to the network: queries the store, encrypts, and decrypts incoming messages.
@@ -44,56 +43,60 @@ final class ClientNetwork: Sendable {
 
     /// Looks up the latest messages on the registrants' contact code topics in the network's store.
     ///
-    /// - Parameter deliver: Called with each message and the registrant of its topic, for each query in the order of publication. Returns whether it
-    ///   is an advertisement of the registrant.
+    /// - Parameters:
+    ///   - deliver: Called with each message and the registrant of its topic, for each query in the order of publication. Returns whether it
+    ///     is an advertisement of the registrant.
+    ///   - end: Called for each registrant once, after the query with its topic: it does not wait for the other queries.
     func lookUpContactCodes(
-        of registrants: [PublicKey], deliver: @Sendable (WakuMessage, PublicKey) -> Bool
-    ) async -> ContactCodeLookUp {
+        of registrants: [PublicKey], deliver: @Sendable (WakuMessage, PublicKey) -> Bool,
+        end: @Sendable ([PublicKey], ContactCodeLookUp) -> Void
+    ) async {
         let topics = registrants.map(Self.contactCodeTopic)
         guard let relay = relay as? any StoreReadingRelay else {
-            return ContactCodeLookUp(unread: Set(registrants), failure: RelayError(code: .refused, message: "there is no store to read"))
+            return end(registrants, .failed(RelayError(code: .refused, message: "there is no store to read")))
         }
-        do throws(RelayError) { try await relay.waitUntilWatching(topics) } catch {
-            return ContactCodeLookUp(unread: Set(registrants), failure: error)
-        }
+        do throws(RelayError) { try await relay.waitUntilWatching(topics) } catch { return end(registrants, .failed(error)) }
         let owners = Dictionary(grouping: registrants, by: Self.contactCodeTopic)
         var queries = StoreQuery.queries(
             pubsubTopics: [pubsubTopic], contentTopics: topics, from: .now() - Self.lookBack, isAscending: false)
-        var lookUp = ContactCodeLookUp()
         var failureCount = 0
         while let query = queries.popLast() {
             let (messages, isComplete) = await read(query, from: relay)
-            var missing = Set(query.contentTopics.flatMap { owners[$0] ?? [] })
+            let registrants = query.contentTopics.flatMap { owners[$0] ?? [] }
+            var found: Set<PublicKey> = []
             // A later advertisement replaces an earlier one.
             for message in messages.sorted(by: { $0.timestamp < $1.timestamp }) {
                 for owner in owners[message.contentTopic] ?? [] {
-                    if deliver(message, owner) { missing.remove(owner) }
+                    if deliver(message, owner) { found.insert(owner) }
                 }
             }
+            let missing = registrants.filter { !found.contains($0) }
             switch isComplete {
             case .success(let isWhole):
                 failureCount = 0
-                if isWhole { continue }
-                guard query.contentTopics.count > 1 else {
-                    lookUp.hidden.formUnion(missing)
-                    continue
-                }
-                // The messages on one topic must not hide the advertisements on the others.
-                for topic in query.contentTopics {
-                    var single = query
-                    single.contentTopics = [topic]
-                    queries.append(single)
+                if isWhole {
+                    end(registrants, .read)
+                } else if query.contentTopics.count == 1 {
+                    end(Array(found), .read)
+                    end(missing, .hidden)
+                } else {
+                    // The messages on one topic must not hide the advertisements on the others.
+                    for topic in query.contentTopics {
+                        var single = query
+                        single.contentTopics = [topic]
+                        queries.append(single)
+                    }
                 }
             case .failure(let error):
-                lookUp.unread.formUnion(missing)
-                lookUp.failure = error
+                end(Array(found), .read)
                 failureCount += 1
-                guard error.code == .refused || failureCount == Self.failureLimit else { continue }
-                lookUp.unread.formUnion(queries.flatMap(\.contentTopics).flatMap { owners[$0] ?? [] })
-                return lookUp
+                guard error.code == .refused || failureCount == Self.failureLimit else {
+                    end(missing, .failed(error))
+                    continue
+                }
+                return end(missing + queries.flatMap(\.contentTopics).flatMap { owners[$0] ?? [] }, .failed(error))
             }
         }
-        return lookUp
     }
 
     /// - Returns: The messages that were read, and whether these are all.

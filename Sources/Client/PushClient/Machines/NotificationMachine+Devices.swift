@@ -8,7 +8,7 @@ extension NotificationMachine {
 
     /// Decides which of a recipient's devices are notified, once every source of information about them ended: the look-up of the latest
     /// advertisement, and the query of servers unless the advertisement makes it needless. After ``sourceLimit``, the devices known by then are
-    /// notified.
+    /// notified; if there is none, the sources are awaited to their end.
     mutating func search(
         _ record: inout MessageRecord, _ index: Int, _ client: Surroundings, at now: Timestamp, jitter: inout Jitter
     ) {
@@ -37,7 +37,7 @@ extension NotificationMachine {
         let isQueryPending = client.unanswered.contains(registrant) && directory.awaitsAnswers(about: registrant, known)
         if directory.isLookingUp(registrant) || isQueryPending {
             let isOver = search.isWaitOver(at: now)
-            guard isOver, !known.usable.isEmpty || !isQueryPending else {
+            guard isOver, !known.usable.isEmpty else {
                 record.recipients[index].search = search
                 return
             }

@@ -97,6 +97,19 @@ import WakuCrypto
         #expect(asked(bench.takeActions()) == ["tablet"])
     }
 
+    /// It may be one of a thousand.
+    @Test func registrantWithoutKnownDevicesIsNotGivenUpDuringTheLookUp() {
+        var bench = MachineBench()
+        bench.machine.contactServers = [PushServer(key: servers[0])]
+        notify(&bench)
+        for action in bench.takeActions() where [action].queries.count == 1 { bench.publish(action, isPublished: true) }
+        bench.pass(.seconds(300))
+        #expect(outcomes(bench).isEmpty)
+        advertise(&bench, [friend.row(at: servers[0], "phone")], from: "phone")
+        endLookUp(&bench)
+        #expect(asked(bench.takeActions()) == ["phone"])
+    }
+
     /// The relay is not reachable: the next message looks the advertisement up again.
     @Test func failedLookUpIsRepeatedAndNotAwaited() {
         var bench = knowing([friend.row(at: servers[0], "tablet")])

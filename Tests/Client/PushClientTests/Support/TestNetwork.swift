@@ -125,6 +125,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         var lookUpCount = 0
         var hasStore = true
         var unreadableTopic: ContentTopic?
+        var heldTopic: ContentTopic?
         /// The topic of each successful publication, and the topics confirmed by then.
         var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
         var feed: AsyncStream<ReceivedMessage>.Continuation?
@@ -152,6 +153,8 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     func setStore(_ hasStore: Bool) { inner.withLock { $0.hasStore = hasStore } }
     /// Queries for it fail, as when the store does not answer.
     func setUnreadable(_ topic: ContentTopic) { inner.withLock { $0.unreadableTopic = topic } }
+    /// Queries for it get no answer, and no failure either.
+    func setHeld(_ topic: ContentTopic) { inner.withLock { $0.heldTopic = topic } }
     func setConfirming(_ isConfirming: Bool) { inner.withLock { $0.isConfirming = isConfirming } }
 
     var watchedTopics: Set<ContentTopic> { inner.withLock(\.watched) }
@@ -222,9 +225,13 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     }
 
     func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
-        let (hasStore, unreadableTopic) = inner.withLock { inner in
+        let (hasStore, unreadableTopic, heldTopic) = inner.withLock { inner in
             inner.lookUpCount += 1
-            return (inner.hasStore, inner.unreadableTopic)
+            return (inner.hasStore, inner.unreadableTopic, inner.heldTopic)
+        }
+        if let heldTopic, query.contentTopics.contains(heldTopic) {
+            while !Task.isCancelled { try? await Task.sleep(for: .seconds(60)) }
+            throw RelayError(code: .unavailable, message: "cancelled")
         }
         guard hasStore else { throw RelayError(code: .refused, message: "no peer has a store") }
         if let unreadableTopic, query.contentTopics.contains(unreadableTopic) {
