@@ -1,5 +1,6 @@
 import Core
 import StatusProtocol
+import Synchronization
 import TestSupport
 import Testing
 import Waku
@@ -365,6 +366,21 @@ import WakuCrypto
             let error = await #expect(throws: PushClientError.self) { try await client.discover(friends[10], timeout: .seconds(30)) }
             #expect(error?.code == .noServerKnown)
         }
+    }
+
+    /// Each failed query takes until the store's time-out.
+    @Test func storeThatFailsOftenIsNotQueriedAnyMore() async {
+        let relay = network.relay()
+        relay.setFailingEveryOtherLookUp()
+        let registrants = (0..<200).map { _ in newKey() }
+        let ended = Mutex<[PublicKey]>([])
+        await ClientNetwork(relay: relay, pubsubTopic: .statusDefault).lookUpContactCodes(of: registrants) { _, _ in
+            false
+        } end: { registrants, _ in
+            ended.withLock { $0 += registrants }
+        }
+        let all = ended.withLock { $0 }
+        #expect(relay.lookUpCount == 10 && all.count == registrants.count && Set(all) == Set(registrants))
     }
 
     @Test(arguments: ClientVersion.allCases) func eventsEndWhenTheClientIsReleased(version: ClientVersion) async throws {

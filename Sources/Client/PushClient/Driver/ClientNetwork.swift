@@ -20,8 +20,8 @@ final class ClientNetwork: Sendable {
     /// Limits of a query: anyone can publish on a contact code topic.
     private static let pageLimit = 20
     private static let byteLimit = 16 << 20
-    /// After this many failures in a row the remaining queries are not sent: each takes until the store's time-out.
-    private static let failureLimit = 2
+    /// After this many failures in a row, or altogether, the remaining queries are not sent: each takes until the store's time-out.
+    private static let failureLimits = (inRow: 2, total: 5)
 
     let relay: any Relay
     let pubsubTopic: PubsubTopic
@@ -59,7 +59,7 @@ final class ClientNetwork: Sendable {
         let owners = Dictionary(grouping: registrants, by: Self.contactCodeTopic)
         var queries = StoreQuery.queries(
             pubsubTopics: [pubsubTopic], contentTopics: topics, from: .now() - Self.lookBack, isAscending: false)
-        var failureCount = 0
+        var failureCounts = (inRow: 0, total: 0)
         while let query = queries.popLast() {
             let (messages, isComplete) = await read(query, from: relay)
             let registrants = query.contentTopics.flatMap { owners[$0] ?? [] }
@@ -73,7 +73,7 @@ final class ClientNetwork: Sendable {
             let missing = registrants.filter { !found.contains($0) }
             switch isComplete {
             case .success(let isWhole):
-                failureCount = 0
+                failureCounts.inRow = 0
                 if isWhole {
                     end(registrants, .read)
                 } else if query.contentTopics.count == 1 {
@@ -89,8 +89,10 @@ final class ClientNetwork: Sendable {
                 }
             case .failure(let error):
                 end(Array(found), .read)
-                failureCount += 1
-                guard error.code == .refused || failureCount == Self.failureLimit else {
+                failureCounts.inRow += 1
+                failureCounts.total += 1
+                let isLast = failureCounts.inRow == Self.failureLimits.inRow || failureCounts.total == Self.failureLimits.total
+                guard error.code == .refused || isLast else {
                     end(missing, .failed(error))
                     continue
                 }

@@ -126,6 +126,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         var hasStore = true
         var unreadableTopic: ContentTopic?
         var heldTopic: ContentTopic?
+        var failsEveryOtherLookUp = false
         /// The topic of each successful publication, and the topics confirmed by then.
         var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] = []
         var feed: AsyncStream<ReceivedMessage>.Continuation?
@@ -155,6 +156,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     func setUnreadable(_ topic: ContentTopic) { inner.withLock { $0.unreadableTopic = topic } }
     /// Queries for it get no answer, and no failure either.
     func setHeld(_ topic: ContentTopic) { inner.withLock { $0.heldTopic = topic } }
+    func setFailingEveryOtherLookUp() { inner.withLock { $0.failsEveryOtherLookUp = true } }
     func setConfirming(_ isConfirming: Bool) { inner.withLock { $0.isConfirming = isConfirming } }
 
     var watchedTopics: Set<ContentTopic> { inner.withLock(\.watched) }
@@ -225,16 +227,17 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     }
 
     func storePage(_ query: StoreQuery) async throws(RelayError) -> StorePage {
-        let (hasStore, unreadableTopic, heldTopic) = inner.withLock { inner in
+        let (hasStore, unreadableTopic, heldTopic, fails) = inner.withLock { inner in
             inner.lookUpCount += 1
-            return (inner.hasStore, inner.unreadableTopic, inner.heldTopic)
+            let fails = inner.failsEveryOtherLookUp && inner.lookUpCount.isMultiple(of: 2)
+            return (inner.hasStore, inner.unreadableTopic, inner.heldTopic, fails)
         }
         if let heldTopic, query.contentTopics.contains(heldTopic) {
             while !Task.isCancelled { try? await Task.sleep(for: .seconds(60)) }
             throw RelayError(code: .unavailable, message: "cancelled")
         }
         guard hasStore else { throw RelayError(code: .refused, message: "no peer has a store") }
-        if let unreadableTopic, query.contentTopics.contains(unreadableTopic) {
+        if fails || unreadableTopic.map(query.contentTopics.contains) ?? false {
             throw RelayError(code: .unavailable, message: "the store does not answer")
         }
         let stored = network.published.filter { query.contentTopics.contains($0.contentTopic) }
