@@ -126,7 +126,8 @@ extension PushClientMachine {
     }
 
     private mutating func wakeNotifications(at now: Timestamp) {
-        guard notifications.isActive else { return }
+        // Before the start, restored messages stay as they are.
+        guard isStarted, notifications.isActive else { return }
         notifications.wake(surroundings(at: now), at: now, jitter: &jitter)
     }
 

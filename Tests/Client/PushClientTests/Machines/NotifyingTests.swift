@@ -679,6 +679,21 @@ import WakuCrypto
         #expect(again.server == first.server && again.request == first.request)
     }
 
+    /// An app sets its settings again before it runs the client.
+    @Test func settingsBeforeTheStartDoNotMoveRestoredMessages() {
+        var bench = knowing()
+        notify(&bench)
+        #expect(bench.takeActions().requests.count == 1)
+        bench.machine = ClientMachine(
+            records: Array(bench.stored.values), installationID: bench.installationID,
+            cryptography: ValueCryptography(publicKey: bench.publicKey, sealed: bench.sealed), jitter: Jitter(seed: 1), at: bench.now)
+        let before = bench.machine.notifications.messages
+        bench.take(bench.machine.setSending(bench.machine.own.isSending))
+        #expect(bench.actions.isEmpty && bench.machine.notifications.messages == before)
+        bench.take(bench.machine.start(at: bench.now))
+        #expect(bench.publishAll().requests.count == 1)
+    }
+
     /// The first run was cancelled before the request was published.
     @Test func secondStartSendsARequestAgain() throws {
         var bench = knowing()
