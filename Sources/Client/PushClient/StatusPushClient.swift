@@ -73,8 +73,8 @@ public final class StatusPushClient: Sendable {
     /// Opens a client that continues from its stored state, even after its process was killed.
     ///
     /// - Parameters:
-    ///   - relays: One or more connections to the network, which serve one client at a time: the ``run()`` of another client over the same relay waits
-    ///     until this one's has ended.
+    ///   - relays: One or more connections to the network, of this client only: the ``run()`` of another client over the same relay sends, but receives
+    ///     nothing until this one's has ended.
     ///   - store: The client's state. No other client may use the same store.
     public static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: Configuration = Configuration()

@@ -43,7 +43,7 @@ public final class StatusV01PushClient: Sendable {
     /// Opens a client that continues from its stored state, even after its process was killed.
     ///
     /// - Parameters:
-    ///   - relays: One or more connections to the network, which serve one client at a time.
+    ///   - relays: One or more connections to the network, of this client only.
     ///   - store: The client's state.
     ///   - configuration: The device limit is raised to at least three; servers are queried about registrants who advertise none; bundles are not
     ///     used.
