@@ -186,6 +186,15 @@ struct NotificationMachine: Sendable {
 
     var isActive: Bool { !active.isEmpty }
 
+    /// Whether a message is not finished for the registrant.
+    func isUnfinished(_ registrant: PublicKey) -> Bool {
+        active.contains { id in
+            guard let record = messages[id] else { return false }
+            return record.recipients.contains { $0.registrant == registrant && $0.search != nil }
+                || record.devices.contains { $0.registrant == registrant && !$0.isDone }
+        }
+    }
+
     private var sortedActive: [[UInt8]] { active.sorted { $0.lexicographicallyPrecedes($1) } }
 
     var nextWakeUp: Timestamp? {

@@ -106,7 +106,9 @@ extension PushClientMachine {
 
     /// Called after each event: lets every part act, and collects the output. This terminates because each message queries once per round.
     mutating func settle(at now: Timestamp) -> Output {
-        while let (ticket, registrant, servers) = queries.beginWaiting(at: now) { send(ticket, about: registrant, to: servers, at: now) }
+        while let (ticket, registrant, servers) = queries.beginWaiting(at: now, isNeeded: notifications.isUnfinished) {
+            send(ticket, about: registrant, to: servers, at: now)
+        }
         // The output of one machine may unblock another: a query that can't be sent ends at once.
         repeat { wakeNotifications(at: now) } while collect(at: now)
         if isStarted, advertising.wake(at: now) { actions.append(.advertise(Version.advertisement(of: self, at: now))) }
@@ -187,15 +189,17 @@ extension PushClientMachine {
     /// - Parameter others: Servers to query in any case, besides the known ones.
     mutating func refresh(_ registrant: PublicKey, also others: [PublicKey] = [], at now: Timestamp) {
         if !others.isEmpty || surroundings(at: now).isAskable(registrant) && needsQuery(about: registrant, at: now) {
-            query(registrant, also: others, at: now)
+            query(registrant, also: others, isForCaller: true, at: now)
         }
     }
 
     private mutating func query(
-        _ registrant: PublicKey, also others: [PublicKey] = [], ownCheckAt server: PublicKey? = nil, at now: Timestamp
+        _ registrant: PublicKey, also others: [PublicKey] = [], ownCheckAt server: PublicKey? = nil, isForCaller: Bool = false,
+        at now: Timestamp
     ) {
         let servers = server.map { [$0] } ?? Version.servers(about: registrant, also: others, self)
-        guard let ticket = queries.begin(registrant, servers: servers, ownCheckAt: server, at: now) else { return }
+        let ticket = queries.begin(registrant, servers: servers, ownCheckAt: server, isForCaller: isForCaller, at: now)
+        guard let ticket else { return }
         send(ticket, about: registrant, to: servers, at: now)
     }
 

@@ -32,31 +32,46 @@ struct QueryTable: Sendable {
     private var nextTicket: Ticket = 1
     /// Registrants with a pending query, and those whose query waits, without queries about this client's own registration.
     private(set) var registrants: Set<PublicKey> = []
-    /// The waiting queries, in order; those of registrants forgotten meanwhile are skipped.
-    private var waiting: ArraySlice<(registrant: PublicKey, servers: Set<PublicKey>)> = []
+    /// The waiting queries, in order: callers' first. Those of registrants forgotten meanwhile are skipped.
+    private var waiting: ArraySlice<(registrant: PublicKey, servers: Set<PublicKey>, isForCaller: Bool)> = []
     /// The registrants in ``waiting``.
     private var waitingRegistrants: Set<PublicKey> = []
 
-    /// - Returns: The new query's ticket; nil when a query about the registrant is pending, or must wait: see ``beginWaiting(at:)``.
-    mutating func begin(_ registrant: PublicKey, servers: Set<PublicKey>, ownCheckAt: PublicKey? = nil, at now: Timestamp) -> Ticket? {
+    /// - Parameter isForCaller: Whether a caller waits for the answers: its query goes before those of messages.
+    /// - Returns: The new query's ticket; nil when a query about the registrant is pending, or must wait: see ``beginWaiting(at:isNeeded:)``.
+    mutating func begin(
+        _ registrant: PublicKey, servers: Set<PublicKey>, ownCheckAt: PublicKey? = nil, isForCaller: Bool = false, at now: Timestamp
+    ) -> Ticket? {
         if ownCheckAt != nil {
             let isUnderWay = queries.values.contains { $0.ownCheckAt == ownCheckAt && !$0.isEnded }
             return isUnderWay ? nil : add(registrant, servers, ownCheckAt: ownCheckAt, at: now)
         }
-        guard registrants.insert(registrant).inserted else { return nil }
-        guard registrants.count - waitingRegistrants.count <= Self.limit else {
-            waiting.append((registrant, servers))
+        let isNew = registrants.insert(registrant).inserted
+        if isNew, registrants.count - waitingRegistrants.count <= Self.limit { return add(registrant, servers, ownCheckAt: nil, at: now) }
+        if isForCaller, isNew || waitingRegistrants.contains(registrant) {
+            // Its former place, if it has one, is skipped.
+            waiting.insert((registrant, servers, true), at: waiting.firstIndex { !$0.isForCaller } ?? waiting.endIndex)
             waitingRegistrants.insert(registrant)
-            return nil
+        } else if isNew {
+            waiting.append((registrant, servers, false))
+            waitingRegistrants.insert(registrant)
         }
-        return add(registrant, servers, ownCheckAt: nil, at: now)
+        return nil
     }
 
     /// Begins the next one of the queries that waited for the end of others; nil if there is none, or no room.
-    mutating func beginWaiting(at now: Timestamp) -> (ticket: Ticket, registrant: PublicKey, servers: Set<PublicKey>)? {
+    ///
+    /// - Parameter isNeeded: Whether a message still waits for a query about the registrant.
+    mutating func beginWaiting(
+        at now: Timestamp, isNeeded: (PublicKey) -> Bool
+    ) -> (ticket: Ticket, registrant: PublicKey, servers: Set<PublicKey>)? {
         while let next = waiting.first, registrants.count - waitingRegistrants.count < Self.limit {
             waiting.removeFirst()
             guard waitingRegistrants.remove(next.registrant) != nil else { continue }
+            guard next.isForCaller || isNeeded(next.registrant) else {
+                registrants.remove(next.registrant)
+                continue
+            }
             return (add(next.registrant, next.servers, ownCheckAt: nil, at: now), next.registrant, next.servers)
         }
         return nil

@@ -34,18 +34,38 @@ import WakuCrypto
         #expect(tickets.map { $0 == nil } == Array(repeating: false, count: QueryTable.limit) + [true, true, true])
         #expect(table.registrants == Set(keys) && table.unanswered(at: now) == Set(keys))
         #expect(table.begin(keys[QueryTable.limit], servers: [server], at: now) == nil)
-        #expect(table.beginWaiting(at: now)?.registrant == nil)
+        #expect(table.beginWaiting(at: now, isNeeded: { _ in true })?.registrant == nil)
         // Queries about the client's own registration do not wait.
         #expect(table.begin(newKey(), servers: [server], ownCheckAt: server, at: now) != nil)
         table.forget(keys[QueryTable.limit])
         for ticket in tickets.prefix(2) { _ = table.end(try #require(ticket)) }
         for key in keys.suffix(2) {
-            let begun = table.beginWaiting(at: now)
+            let begun = table.beginWaiting(at: now) { _ in true }
             let next = try #require(begun)
             #expect(next.registrant == key && next.servers == [server] && table.queries[next.ticket]?.registrant == key)
         }
-        #expect(table.beginWaiting(at: now)?.registrant == nil)
+        #expect(table.beginWaiting(at: now, isNeeded: { _ in true })?.registrant == nil)
         #expect(table.registrants == Set(keys[2..<QueryTable.limit] + keys.suffix(2)))
+    }
+
+    /// A message to many has its queries wait, and is cancelled.
+    @Test func queriesThatNoMessageNeedsAnyMoreAreNotSentAndCallersComeFirst() throws {
+        var bench = MachineBench()
+        bench.machine.contactServers = [PushServer(key: server)]
+        let friends = (0..<QueryTable.limit + 4).map { _ in newKey() }
+        func notify(_ id: [UInt8], _ friends: ArraySlice<PublicKey>) {
+            let message = OutgoingNotification(messageID: id, chatID: "chat", kind: .message, recipients: friends.map { .init($0) })
+            bench.take(bench.machine.notify(message, chat: StatusHashes.chat(message.chatID), author: [9], at: bench.now))
+        }
+        notify([1], friends[..<QueryTable.limit])
+        notify([2], friends[QueryTable.limit..<QueryTable.limit + 2])
+        notify([3], friends[(QueryTable.limit + 2)...])
+        let called = [friends[QueryTable.limit + 3], newKey()]
+        for friend in called { bench.take(bench.machine.refresh(friend, at: bench.now)) }
+        #expect(bench.publishAll().queries.count == QueryTable.limit)
+        bench.take(bench.machine.notifications.cancel([2]))
+        bench.pass(QueryTable.deadline)
+        #expect(bench.publishAll().queries.map(\.registrant) == called + [friends[QueryTable.limit + 2]])
     }
 
     @Test func lateAnswersToTheLatestQueriesAreAccepted() throws {
