@@ -2,7 +2,7 @@ import Foundation
 
 /// A file of `Tests/models` that the models in Promela include: decisions of the code for every case that a model distinguishes.
 ///
-/// `Deploy/dev/generate-tables` writes the files; otherwise the tests check that they are current, so that code and models can't drift apart.
+/// The files are written with `WAKU_PUSH_WRITE_TABLES=1`, before the models run, and not kept: so code and models can't drift apart.
 package struct ModelTable {
     /// The decision in a case; ``impossible`` if the case cannot occur.
     package typealias Entry = (decision: Int, description: String)
@@ -17,7 +17,7 @@ package struct ModelTable {
     ///   - source: the name of the test that generates it.
     package init(_ name: String, by source: String) {
         file = Repository.file("Tests/models").appending(path: name)
-        lines = ["/* Generated from the code by \(source): run Deploy/dev/generate-tables. */"]
+        lines = ["/* Generated from the code by \(source). */"]
     }
 
     /// Adds names for numbers.
@@ -38,12 +38,8 @@ package struct ModelTable {
         lines.append("};")
     }
 
-    package func isCurrent() throws -> Bool {
-        let text = lines.map { $0 + "\n" }.joined()
-        if GeneratedTable.areWritten {
-            try text.write(to: file, atomically: true, encoding: .utf8)
-            return true
-        }
-        return try String(contentsOf: file, encoding: .utf8) == text
+    package func write() throws {
+        guard GeneratedTable.areWritten else { return }
+        try lines.map { $0 + "\n" }.joined().write(to: file, atomically: true, encoding: .utf8)
     }
 }
