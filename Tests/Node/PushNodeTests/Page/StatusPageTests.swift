@@ -63,15 +63,7 @@ struct StatusPageTests {
         #expect(!StatusDocument(status: status).text.contains("posts those to the devices of its partitions"))
         status.elsewhere = StatusFigures.Step(name: "Handled by other nodes", lately: 1, total: 2)
         #expect(StatusDocument(status: status).text.contains("posts those to the devices of its partitions"))
-        func node(_ name: String, isSelf: Bool, _ partitions: Int) -> ClusterStatus.Node {
-            ClusterStatus.Node(
-                name: name, state: "live", isSelf: isSelf, secondsSinceRenewal: 1, partitions: partitions, isMaintainer: isSelf)
-        }
-        let standby = ClusterStatus.Standby(name: "<s1>", state: "streaming", sync: "sync", lagBytes: 1536, lagSeconds: 0.025)
-        let failover = ClusterStatus.Failover(time: 1_735_689_600, text: "node <c> was lost")
-        status.cluster = ClusterStatus(
-            nodes: [node("<a>", isSelf: true, 100), node("b", isSelf: false, 150)], partitionCount: 256, unownedPartitions: 6,
-            standbys: [standby], standbysProblem: nil, lastFailover: failover)
+        status.cluster = .sample
         let text = StatusDocument(status: status).text
         for part in [
             "&lt;a&gt;", "this node, maintenance", "6 of 256 partitions have no owner", "standby &lt;s1&gt;",
@@ -273,5 +265,17 @@ struct StatusPageTests {
         for index in 0..<500 { history.add(point(10 + index, 0)) }
         #expect(history.points.count == StatusHistory.limit)
     }
+}
 
+extension ClusterStatus {
+    /// Two nodes and a standby, after a failover.
+    static var sample: ClusterStatus {
+        func node(_ name: String, isSelf: Bool, _ partitions: Int) -> Node {
+            Node(name: name, state: "live", isSelf: isSelf, secondsSinceRenewal: 1, partitions: partitions, isMaintainer: isSelf)
+        }
+        return ClusterStatus(
+            nodes: [node("<a>", isSelf: true, 100), node("b", isSelf: false, 150)], partitionCount: 256, unownedPartitions: 6,
+            standbys: [Standby(name: "<s1>", state: "streaming", sync: "sync", lagBytes: 1536, lagSeconds: 0.025)],
+            standbysProblem: nil, lastFailover: Failover(time: 1_735_689_600, text: "node <c> was lost"))
+    }
 }

@@ -12,6 +12,7 @@ import Core
 import Waku
 import WakuCrypto
 
+@testable import NodeMetrics
 @testable import PushNode
 
 @Suite("The status page, in a browser", .serialized, .timeLimit(.minutes(10)))
@@ -184,6 +185,27 @@ struct StatusBrowserTests {
                 }
             }
         }
+    }
+
+    @Test("Several nodes and a flood: it shows the state and where the remedy is, and fits each window")
+    func scenes() async throws {
+        let browser = try await Browser()
+        var (several, flooded) = (StatusFigures(), StatusFigures())
+        several.cluster = .sample
+        var log = AlarmLog()
+        _ = log.raise(.underAttack, "350 messages in a minute", at: flooded.time)
+        flooded.alarms = log.alarms
+        for (status, title, state) in [(several, "Healthy", "health good"), (flooded, "Working, with warnings", "health warn")] {
+            let page = "data:text/html;base64," + Data(StatusDocument(status: status).text.utf8).base64EncodedString()
+            for width in [390, 1280] {
+                try await browser.look(width: width, height: 900, isDark: width == 390)
+                try await browser.open(url: page)
+                #expect(try await browser.text("document.querySelector('.health h2').textContent") == title)
+                #expect(try await browser.text("document.querySelector('.health').className") == state)
+                #expect(try await browser.text("document.documentElement.scrollWidth <= \(width)") == "true", "\(title), \(width)")
+            }
+        }
+        #expect(try await browser.text("document.querySelector('.health li span').textContent").contains("Troubleshooting"))
     }
 
     /// Long enough for a few points in the charts.
