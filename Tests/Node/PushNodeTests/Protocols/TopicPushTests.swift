@@ -6,6 +6,7 @@ import LoopbackRelay
 import NodeAssembly
 import RateLimits
 import ServiceLifecycle
+import StatusProtocol
 import Storage
 import StoreSQLite
 import TestSupport
@@ -64,13 +65,14 @@ struct TopicPushTests {
     /// Runs a node of the program to which topic push is added, and stops it gracefully.
     private func withNode(
         at store: StoreLocation = .dataFolder, limits: Limits = .none, now: @escaping @Sendable () -> Timestamp = Timestamp.now,
+        speaking protocols: [ProtocolDescription] = [TopicPush.description],
         _ body: @escaping @Sendable (NodeService) async throws -> Void
     ) async throws {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
         configuration.store = store
         configuration.limits = limits
-        let server = try NodeAssembly.$added.withValue([TopicPush.description]) {
+        let server = try NodeAssembly.$added.withValue(protocols) {
             try Server(configuration, gorush: gorush, logger: quiet, now: now) { [relay] _ in relay }
         }
         let services = ServiceGroup(services: [server.node], logger: quiet)
@@ -472,13 +474,53 @@ struct TopicPushTests {
         await #expect(throws: Never.self) { try await contract.run(check, postgreSQL: database) }
     }
 
-    @Test("A dead token ends its device")
-    func deadToken() async throws {
-        gorush.answer(.accepted, verdict: .dead)
+    @Test("Waiting notifications are delivered after a restart, to the current token")
+    func restart() async throws {
+        gorush.answer(.failed(retryAfter: nil))
         try await withNode { node in
             try await register(node, try registration())
             await relay.feed([post("hello")])
-            try await node.wait { node.counters.count(.tokenRemoved) == 1 }
+            try await node.wait { gorush.attempts > 0 }
+            await relay.feed([try registration(version: 2)])
+            try await node.wait { answers.count == 2 }
+        }
+        gorush.answer(.accepted)
+        try await withNode { node in
+            try await node.wait { gorush.accepted.map(\.deviceToken) == [DeviceToken("token-2")] }
+        }
+    }
+
+    @Test("Its devices are encrypted at rest, beside those of Status, and included in the database check")
+    func encrypted() async throws {
+        let client = TestClient(of: identity.publicKey)
+        try await withNode { node in
+            let status = WakuMessage(
+                payload: TestPayload.sealed(client.envelope(client.registration()), signedBy: client.identity, to: identity.publicKey),
+                contentTopic: ContentTopic(TopicTag(of: StatusTopics.personal(identity.publicKey))), timestamp: .now())
+            await relay.feed([try registration(), status])
+            try await node.wait { relay.published.count == 2 }
+        }
+        let path = DataFolder.databasePath(in: folder.path)
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
+        #expect(bytes.range(of: Data("somebody wrote".utf8)) == nil)
+        let inspection = try StoreInspection(
+            of: path, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts + [TopicPush.description.part])
+        #expect(inspection.rows?["topic_push_device"] == StoreInspection.Rows(count: 1))
+        #expect(inspection.rows?["registrations"] == StoreInspection.Rows(count: 1))
+        #expect(inspection.isWhole)
+    }
+
+    @Test("A node without the protocol does not change its rows")
+    func withoutIt() async throws {
+        try await withNode { try await register($0, try registration()) }
+        try await withNode(speaking: []) { node in
+            await relay.feed([post("hello")])
+            try await node.wait { node.counters.count(.foreign) == 1 }
+        }
+        #expect(gorush.accepted.isEmpty)
+        try await withNode { node in
+            await relay.feed([post("hello")])
+            try await node.wait { gorush.accepted.map(\.deviceToken) == [DeviceToken("token-1")] }
         }
     }
 }
