@@ -136,10 +136,12 @@ extension World {
 
     private func breakDisk() {
         let disk = first.disk
-        switch Int.random(in: 0..<4, using: &generator) {
+        switch Int.random(in: 0..<6, using: &generator) {
         case 0: disk?.add(.code(13), to: .write, of: .log, permille: 300)
         case 1: disk?.add(.code(778), to: .write, permille: 300)
         case 2: disk?.add(.code(1034), to: .sync, permille: 400)
+        case 3: disk?.add(.code(5), to: .lock, permille: 200)
+        case 4: disk?.add(.code(266), to: .read, permille: 300)
         default: diskDelay = random(0.05...4)
         }
     }
