@@ -15,23 +15,12 @@ struct Demo: ReportingCommand {
             followed the protocol.
 
             With --web-push there is no gorush: a desktop makes a Web Push subscription, and the node posts to it over TLS.
-
-            With --session it runs waku-push-bench session-demo instead, which demonstrates Session's push server. That program is not installed with \
-            waku-push.
             """)
-
-    @Flag(help: "Demonstrate Session's push server: run waku-push-bench session-demo.")
-    var session = false
 
     @Flag(help: "Demonstrate a notification of a desktop by Web Push, without gorush.")
     var webPush = false
 
-    func validate() throws {
-        if session, webPush { throw ValidationError("give one of --session and --web-push") }
-    }
-
     func execute() async throws {
-        if session { return try SiblingProgram.replaceProcess(["session-demo"]) }
         let folder = NSTemporaryDirectory() + "waku-push-demo-" + UUID().uuidString
         guard mkdir(folder, 0o700) == 0 else { throw CommandFailure(.cannotCreate, "folder \(folder) can't be made") }
         defer { try? FileManager.default.removeItem(atPath: folder) }

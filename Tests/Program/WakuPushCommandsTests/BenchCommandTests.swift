@@ -5,8 +5,8 @@ import Testing
 
 @testable import WakuPushCommands
 
-/// Commands that hand over to `waku-push-bench`.
-struct SiblingProgramTests {
+/// The command that hands over to `waku-push-bench`.
+struct BenchCommandTests {
     /// The program that a command would be replaced by.
     private final class Replacement: Sendable {
         let words = Mutex<[String]>([])
@@ -43,7 +43,7 @@ struct SiblingProgramTests {
 
     @Test(arguments: [
         (["bench"], ["run"]), (["bench", "query", "--seconds", "5"], ["run", "query", "--seconds", "5"]),
-        (["bench", "--json", "--help"], ["run", "--json", "--help"]), (["demo", "--session"], ["session-demo"]),
+        (["bench", "--json", "--help"], ["run", "--json", "--help"]),
     ])
     func argumentsArePassedOn(arguments: [String], passed: [String]) async throws {
         let path = try addProgram()
@@ -60,10 +60,10 @@ struct SiblingProgramTests {
         #expect(replacement.words.withLock(\.self) == [path, "waku-push-bench", "run"])
     }
 
-    @Test(arguments: [["bench"], ["demo", "--session"]]) func missingProgramIsAnError(arguments: [String]) async throws {
+    @Test func missingProgramIsAnError() async throws {
         _ = try addProgram(0o644)
         // root may execute no file without an execute permission either.
-        let ended = await run(arguments, beside: folder.path, path: "relative::/no/such/folder")
+        let ended = await run(["bench"], beside: folder.path, path: "relative::/no/such/folder")
         #expect(ended.status == 69 && replacement.words.withLock(\.self).isEmpty)
         #expect(ended.errors.contains("swift build -c release --product waku-push-bench"), "\(ended.errors)")
         #expect(ended.output == "" && ended.errors.split(separator: "\n").count == 1)
