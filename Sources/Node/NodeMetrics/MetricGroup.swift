@@ -9,14 +9,3 @@ public struct MetricGroup: Sendable {
         self.counters = counters
     }
 }
-
-extension Sequence<MetricGroup> {
-    /// The lines of the table in the article on metrics.
-    package var markdownTable: [String] {
-        let rows = flatMap(\.metrics).map { metric in
-            let labels = metric.labels.map { "`\($0.labelName)`" }.joined(separator: ", ")
-            return "| `\(metric.name)` | \(metric.typeName) | \(labels.isEmpty ? "–" : labels) | \(metric.help) |"
-        }
-        return ["| metric | type | labels | meaning |", "|---|---|---|---|"] + rows
-    }
-}

@@ -64,11 +64,6 @@ struct CountersTests {
         #expect(text.contains("\necho_level{result=\"heard\"} 7.0\n"))
         #expect(!text.contains("logged"))
         #expect(counters.snapshot == [.echoHeard: 3, .echoUnheard: 1, .echoLogged: 1])
-        #expect(
-            [MetricGroup.echo].markdownTable.dropFirst(2) == [
-                "| `echoes_total` | counter | `result` | Echoes. |", "| `echo_seconds` | histogram | – | How long echoes took. |",
-                "| `echo_level` | gauge | `result` | How loud they are. |",
-            ])
     }
 
     @Test("A counter of a group that was not passed has no count")
