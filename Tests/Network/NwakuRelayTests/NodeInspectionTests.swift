@@ -1,3 +1,4 @@
+import Core
 import CurlClient
 import Foundation
 import TestSupport
@@ -20,9 +21,7 @@ struct NodeInspectionTests {
             Array(repeating: 7, count: 64), [1], Array("id".utf8), Array("v4".utf8), Array(name.utf8), value, Array("secp256k1".utf8),
             Array(repeating: 2, count: 33),
         ]
-        let bytes = rlp(items.flatMap { rlp($0) }, isList: true)
-        let text = Data(bytes).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-        return "enr:" + text
+        return "enr:" + Base64URL.encode(rlp(items.flatMap { rlp($0) }, isList: true))
     }
 
     @Test func shardsInRecords() throws {

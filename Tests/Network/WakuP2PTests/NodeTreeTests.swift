@@ -1,3 +1,4 @@
+import Core
 import Synchronization
 import TestSupport
 import Testing
@@ -8,40 +9,7 @@ import WakuCrypto
 /// The texts of a domain's records, by name.
 typealias Zone = [String: [String]]
 
-private let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
-
-private func base32(_ bytes: [UInt8]) -> String {
-    var text: [UInt8] = []
-    var buffer: UInt32 = 0
-    var bits = 0
-    for byte in bytes {
-        buffer = buffer << 8 | UInt32(byte)
-        bits += 8
-        while bits >= 5 {
-            bits -= 5
-            text.append(alphabet[Int(buffer >> UInt32(bits) & 31)])
-        }
-    }
-    if bits > 0 { text.append(alphabet[Int(buffer << UInt32(5 - bits) & 31)]) }
-    return String(decoding: text, as: UTF8.self)
-}
-
-func base64(_ bytes: [UInt8]) -> String {
-    let digits = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-    var text: [UInt8] = []
-    var buffer: UInt32 = 0
-    var bits = 0
-    for byte in bytes {
-        buffer = buffer << 8 | UInt32(byte)
-        bits += 8
-        while bits >= 6 {
-            bits -= 6
-            text.append(digits[Int(buffer >> UInt32(bits) & 63)])
-        }
-    }
-    if bits > 0 { text.append(digits[Int(buffer << UInt32(6 - bits) & 63)]) }
-    return String(decoding: text, as: UTF8.self)
-}
+private func base32(_ bytes: [UInt8]) -> String { Base32.encode(bytes).uppercased() }
 
 /// A signed list of entries, with a branch for each half.
 struct Tree {
@@ -61,7 +29,7 @@ struct Tree {
         let nodes = add("enrtree-branch:" + nodes.map { add($0) }.joined(separator: ","))
         let links = add("enrtree-branch:" + links.map { add($0) }.joined(separator: ","))
         let text = "enrtree-root:v1 e=\(nodes) l=\(links) seq=\(sequence)"
-        zone[domain] = [text + " sig=" + base64(Signature(of: Keccak256.hash(Array(text.utf8)), by: key).bytes)]
+        zone[domain] = [text + " sig=" + Base64URL.encode(Signature(of: Keccak256.hash(Array(text.utf8)), by: key).bytes)]
     }
 }
 
@@ -159,7 +127,7 @@ struct NodeTreeTests {
     @Test("Lists that link to each other are walked once")
     func links() async throws {
         var (one, two) = (Tree(domain: "one.example"), Tree(domain: "two.example"))
-        let records = (0..<4).map { _ in "enr:" + base64(NodeRecordTests.record([("tcp", [1])], by: .generate())) }
+        let records = (0..<4).map { _ in "enr:" + Base64URL.encode(NodeRecordTests.record([("tcp", [1])], by: .generate())) }
         one.sign(nodes: Array(records[..<3]), links: [two.url])
         two.sign(nodes: Array(records[2...]), links: [one.url], sequence: 7)
         let zone = one.zone.merging(two.zone) { first, _ in first }
@@ -173,7 +141,7 @@ struct NodeTreeTests {
     @Test("Nodes in the link tree and links in the node tree are skipped")
     func halves() async throws {
         var tree = Tree(domain: "one.example")
-        let record = "enr:" + base64(NodeRecordTests.record([], by: .generate()))
+        let record = "enr:" + Base64URL.encode(NodeRecordTests.record([], by: .generate()))
         tree.sign(nodes: [Self.url], links: [record])
         let (walk, _) = try await walk(tree.url, in: tree.zone)
         #expect(walk.nodes.isEmpty && walk.failures.count == 2)
@@ -182,7 +150,7 @@ struct NodeTreeTests {
     @Test("Several names are looked up at a time, and one without a response does not delay the others")
     func concurrency() async throws {
         var tree = Tree(domain: "one.example")
-        tree.sign(nodes: (0..<30).map { _ in "enr:" + base64(NodeRecordTests.record([], by: .generate())) }, links: [])
+        tree.sign(nodes: (0..<30).map { _ in "enr:" + Base64URL.encode(NodeRecordTests.record([], by: .generate())) }, links: [])
         let zone = tree.zone
         var pure = NodeTreeWalk([try NodeTreeURL(parsing: tree.url)])
         let root = pure.next()
@@ -234,7 +202,7 @@ struct NodeTreeTests {
         #expect(walk.nodes.isEmpty)
 
         var many = Tree(domain: "two.example")
-        many.sign(nodes: (0..<20).map { _ in "enr:" + base64(NodeRecordTests.record([], by: .generate())) }, links: [])
+        many.sign(nodes: (0..<20).map { _ in "enr:" + Base64URL.encode(NodeRecordTests.record([], by: .generate())) }, links: [])
         limits.nodeCount = 5
         let cut = try await self.walk(many.url, in: many.zone, limits: limits).0
         #expect(cut.nodes.count == 5 && !cut.isComplete)

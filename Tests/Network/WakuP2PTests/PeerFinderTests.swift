@@ -156,7 +156,7 @@ struct PeerFinderTests {
         let pairs: [(String, [UInt8])] = [
             ("ip", [127, 0, 0, 1]), ("tcp", [UInt8(port >> 8), UInt8(port & 255)]), ("rs", [0, 16, 1, 0, 32]),
         ]
-        return "enr:" + base64(NodeRecordTests.record(pairs, by: key))
+        return "enr:" + Base64URL.encode(NodeRecordTests.record(pairs, by: key))
     }
 
     /// From DNS to received messages.
