@@ -14,7 +14,6 @@ package struct AdvertisementVectors: Decodable, Sendable {
         package let clientPrivateKey: Hex
         package let clientPublicKey: Hex
         package let installationId: String
-        package let serverPublicKeys: [Hex]
         package let topic: Topic
         package let wakuMessage: WakuMessage
         package let payloadPlain: PayloadPlain

@@ -20,7 +20,6 @@ package struct SessionVectors: Decodable, Sendable {
     package let swarmSpace: [String: String]
 
     package struct SessionID: Decodable, Sendable {
-        package let ed25519Seed: Hex
         package let sessionEd25519: Hex
         package let pubkey: Hex
         package let sigTs: Int64
@@ -36,7 +35,6 @@ package struct SessionVectors: Decodable, Sendable {
     }
 
     package struct Group: Decodable, Sendable {
-        package let ed25519Seed: Hex
         package let pubkey: Hex
         package let monitorMessage: String
         package let signature: Hex
@@ -102,7 +100,6 @@ package struct SessionPublishedVectors: Decodable, Sendable {
         package let sessionEd25519: Hex
         package let subkeyTag: Hex
         package let carries: Bool
-        package let verifyKey: Hex
         package let monitorMessage: String
         package let signature: Hex
         package let signatureWithCarryKept: Hex?
