@@ -119,10 +119,7 @@ struct CatchUpTests {
     func copiesWithAnotherVersion() async throws {
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
-            let attach: @Sendable (RelayNeeds, LoopbackParticipant) throws -> NwakuRESTRelay = { needs, _ in
-                try served.relay(port: port, needs)
-            }
-            try await fixture.withNode(makeRelay: attach) { [self] node async throws in
+            try await fixture.withNode(makeRelay: { needs, _ in try served.relay(port: port, needs) }) { [self] node async throws in
                 try await node.wait { served.isAttached }
                 publishRegistration(of: bob)
                 try await node.wait { node.count(.registrationStored) == 1 }
@@ -131,7 +128,7 @@ struct CatchUpTests {
             }
             fixture.network.restart()
             publish(withCopies(requests(3), version: 2))
-            try await fixture.withNode(makeRelay: attach) { [self] node async throws in
+            try await fixture.withNode(makeRelay: { needs, _ in try served.relay(port: port, needs) }) { [self] node async throws in
                 try await node.wait { node.gorush.accepted.count == 6 }
                 expectEachOnce(6)
             }
@@ -142,10 +139,7 @@ struct CatchUpTests {
     func daemonRestart() async throws {
         try await ServedNetwork.run(fixture.network) { served in
             let port = await served.port
-            let attach: @Sendable (RelayNeeds, LoopbackParticipant) throws -> NwakuRESTRelay = { needs, _ in
-                try served.relay(port: port, needs)
-            }
-            try await fixture.withNode(makeRelay: attach) { [self] node async throws in
+            try await fixture.withNode(makeRelay: { needs, _ in try served.relay(port: port, needs) }) { [self] node async throws in
                 try await node.wait { served.isAttached }
                 publishRegistration(of: bob)
                 try await node.wait { node.count(.registrationStored) == 1 }
@@ -157,7 +151,7 @@ struct CatchUpTests {
                 fixture.network.restart()
                 publish(requests(10))
                 publishRegistration(of: bob, version: UInt64(life + 1))
-                try await fixture.withNode(makeRelay: attach) { [self] node async throws in
+                try await fixture.withNode(makeRelay: { needs, _ in try served.relay(port: port, needs) }) { [self] node async throws in
                     // The store returns all messages of the last minute in the order of time: old ones before new ones.
                     try await node.wait { node.gorush.accepted.count == 10 + 11 * life - 1 && node.count(.registrationStored) == 1 }
                     try await node.wait { node.count(.messageRecovered) > 10 }
