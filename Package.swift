@@ -301,7 +301,7 @@ package.targets += [
         name: "TestSupport",
         dependencies: [
             "CFaultVFS", "Core", "Delivery", "NodeAPI", "NodeMetrics", "SessionProtocol", "SessionStandIns", "StatusProtocol",
-            "StatusRules", "Storage", "Waku", "WakuCrypto", heap, hummingbird, logging,
+            "StatusRules", "Storage", "Waku", "WakuCrypto", heap, logging,
         ],
         path: "Tests/TestSupport", resources: [.copy("Vectors")], swiftSettings: strict),
     // The server's side of Waku's messages, of which a node has the client's alone.
@@ -456,7 +456,7 @@ package.targets += tests(
 package.targets += tests(
     of: "Session",
     [
-        tests("SessionProtocol", ["Core", "SessionStandIns", "WakuCrypto", logging, nio]),
+        tests("SessionProtocol", ["Core", "SessionStandIns", "WakuCrypto", nio]),
         tests(
             "SessionServer",
             [
@@ -486,9 +486,8 @@ package.targets += tests(
                 "TestSupport", "TopicPush", "WakuPushNode", "my-push", "waku-push", "waku-push-bench", "example-bot", "example-listener",
                 "example-sender", "example-share",
                 "Core", "CurlClient", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAssembly", "NwakuRelay", "PushClient",
-                "SessionProtocol", "StatusProtocol", "StatusServer",
-                "Storage", "StoreContract", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto", "WakuP2P", "WakuWireServer", grdb,
-                logging, nio,
+                "StatusProtocol", "StatusServer", "Storage", "StoreContract", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
+                "WakuP2P", "WakuWireServer", grdb, logging, nio,
             ],
             swiftSettings: testing),
         tests(
