@@ -25,6 +25,8 @@ struct DaemonTests {
         #expect(readiness.status == 200)
         #expect(String(decoding: readiness.body, as: UTF8.self) == "ready\n")
         #expect(try await daemon.get("/elsewhere").status == 404)
+        let attributes = try FileManager.default.attributesOfItem(atPath: folder.path + "/data")
+        #expect(attributes[.posixPermissions] as? Int == 0o700)
         #expect(await daemon.stop().status == 0)
     }
 
@@ -83,26 +85,6 @@ struct DaemonTests {
         #expect(ended.output == "")
         #expect(ended.errors.hasSuffix(" info node stopped\n"))
         #expect(!daemon.process.isRunning)
-    }
-
-    @Test func restartsWithTheSameData() async throws {
-        for _ in 0..<2 {
-            #expect(await (try Daemon.start(standard)).stop().status == 0)
-        }
-    }
-
-    @Test func dataIsAccessibleByItsOwnerOnly() async throws {
-        let daemon = try await Daemon.start(standard)
-        let data = folder.path + "/data"
-        #expect(try mode(data) == 0o700)
-        let files = try FileManager.default.contentsOfDirectory(atPath: data)
-        #expect(files.contains("waku-push.sqlite"))
-        for file in files { #expect(try mode(data + "/" + file) == 0o600, "\(file)") }
-        #expect(await daemon.stop().status == 0)
-    }
-
-    private func mode(_ path: String) throws -> Int? {
-        try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
     }
 
     // MARK: Log

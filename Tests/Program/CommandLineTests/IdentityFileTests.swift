@@ -21,12 +21,4 @@ struct IdentityFileTests {
         #expect(await shown.status == status, "\(shown.errors)")
         #expect(shown.output.contains(key.publicKey) == (status == 0))
     }
-
-    @Test func aFileReadableByOthersIsRefused() async throws {
-        let key = try KeyFile(in: folder, "id.key")
-        try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: key.path)
-        let refused = try await run("identity", "show", "--identity", key.path)
-        #expect(refused.status == 77)
-        #expect(refused.failure?.hasSuffix("(mode 0644): chmod 600 \(key.path)") == true)
-    }
 }
