@@ -70,6 +70,8 @@ static fault_plan *plan_of(const char *path) {
 enum { KILLED = SQLITE_IOERR };
 
 /// SQLITE_OK when the call may go on.
+///
+/// - operation: 0 for one that only fails in a killed process.
 static int fault(fault_plan *plan, int operation, int file) {
     if (!plan || !file) return SQLITE_OK;
     pthread_mutex_lock(&mutex);
@@ -165,12 +167,7 @@ static int file_close(sqlite3_file *base) {
 static int file_read(sqlite3_file *base, void *bytes, int count, sqlite3_int64 offset) {
     fault_file *file = (fault_file *)base;
     int code = fault(file->plan, FAULT_READ, file->file);
-    if (code > SQLITE_OK) return code;
-    int result = file->real->pMethods->xRead(file->real, bytes, count, offset);
-    if (code == FAULT_GARBLE) {
-        for (int index = 0; index < count; index++) ((unsigned char *)bytes)[index] ^= (unsigned char)(0x5A + index * 7);
-    }
-    return result;
+    return code == SQLITE_OK ? file->real->pMethods->xRead(file->real, bytes, count, offset) : code;
 }
 
 static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_int64 offset) {
@@ -185,7 +182,7 @@ static int file_write(sqlite3_file *base, const void *bytes, int count, sqlite3_
 
 static int file_truncate(sqlite3_file *base, sqlite3_int64 size) {
     fault_file *file = (fault_file *)base;
-    int code = fault(file->plan, FAULT_TRUNCATE, file->file);
+    int code = fault(file->plan, 0, file->file);
     return code == SQLITE_OK ? file->real->pMethods->xTruncate(file->real, size) : code;
 }
 
@@ -273,7 +270,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, int 
     file->base.pMethods = NULL;
     file->plan = plan_of(path);
     file->file = flags & SQLITE_OPEN_MAIN_DB ? FAULT_DATABASE : flags & SQLITE_OPEN_WAL ? FAULT_WAL : 0;
-    int code = fault(file->plan, FAULT_OPEN, file->file);
+    int code = fault(file->plan, 0, file->file);
     if (code != SQLITE_OK) return code;
     code = real_vfs->xOpen(real_vfs, path, file->real, flags, out_flags);
     if (!file->real->pMethods) return code;

@@ -11,10 +11,8 @@ package final class StoreFaults: Sendable {
         package static let read = Operations(rawValue: Int32(FAULT_READ))
         package static let write = Operations(rawValue: Int32(FAULT_WRITE))
         package static let sync = Operations(rawValue: Int32(FAULT_SYNC))
-        package static let truncate = Operations(rawValue: Int32(FAULT_TRUNCATE))
         /// Exclusive locks only.
         package static let lock = Operations(rawValue: Int32(FAULT_LOCK))
-        package static let open = Operations(rawValue: Int32(FAULT_OPEN))
     }
 
     package struct Files: OptionSet, Sendable {
@@ -29,8 +27,6 @@ package final class StoreFaults: Sendable {
     package enum Effect: Sendable {
         /// A result code of SQLite's.
         case code(Int32)
-        /// Reads return wrong data without an error.
-        case garble
         /// Calls hang until the faults are cleared.
         case stall
     }
@@ -52,7 +48,6 @@ package final class StoreFaults: Sendable {
         let code =
             switch effect {
             case .code(let code): code
-            case .garble: Int32(FAULT_GARBLE)
             case .stall: Int32(FAULT_STALL)
             }
         fault_plan_add(

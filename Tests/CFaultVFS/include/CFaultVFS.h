@@ -11,10 +11,8 @@ enum {
     FAULT_READ = 1,
     FAULT_WRITE = 2,
     FAULT_SYNC = 4,
-    FAULT_TRUNCATE = 8,
     /// Exclusive ones alone: of the file, and of the WAL's index.
-    FAULT_LOCK = 16,
-    FAULT_OPEN = 32,
+    FAULT_LOCK = 8,
 };
 
 enum {
@@ -23,8 +21,6 @@ enum {
 };
 
 enum {
-    /// Not a result code: what was read is garbled, and nobody says so.
-    FAULT_GARBLE = -1,
     /// Not a result code: the call does not return until the plan is cleared, and then succeeds.
     FAULT_STALL = -2,
 };
@@ -37,7 +33,7 @@ typedef struct {
     int operations;
     /// Of FAULT_DATABASE, FAULT_WAL.
     int files;
-    /// What the call returns: a result code of SQLite's, FAULT_GARBLE or FAULT_STALL. A write that fails has written half.
+    /// What the call returns: a result code of SQLite's, or FAULT_STALL. A write that fails has written half.
     int code;
     /// Calls that succeed before.
     int64_t after;
