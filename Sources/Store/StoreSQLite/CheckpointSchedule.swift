@@ -1,14 +1,16 @@
 /// Decides when the log is moved into the database. Counts of pages and ends of copies come in, a step goes out.
 ///
-///     growing ──(pages ≥ limit)──▶ copying ──(copied)──▶ copied
-///        ▲                                                 │
-///        └──────────────(commit: finish)───────────────────┘
+///     growing ──(pages ≥ limit)──▶ copying ──(copied, or failed)──▶ copied
+///       ▲ ▲                          │ └──(pages ≥ starvation: finish)──▶ copying
+///       │ └──(a read obstructs it)───┘                               │
+///       └───────────────────(commit: finish)─────────────────────────┘
 ///
 /// Most pages are copied by another connection, while the writer appends to the log. The writer copies the few that it appended meanwhile: when all are
-/// copied, the next transaction starts at the beginning of the log again.
+/// copied, the next transaction starts at the beginning of the log again. What a read that began earlier keeps in the log is left there, since after an
+/// hour's backup it may take minutes to copy: the next copy has it.
 struct CheckpointSchedule {
     enum Step: Equatable {
-        /// Copy the log on the other connection, then call ``CheckpointSchedule/copied()``.
+        /// Copy the log on the other connection, then call ``CheckpointSchedule/copied(_:)``.
         case copy
         /// Copy the rest on the writer's connection, now.
         case finish
@@ -16,12 +18,18 @@ struct CheckpointSchedule {
 
     private enum State {
         case growing(pages: Int)
-        case copying
+        /// With the pages since the copy was asked for.
+        case copying(pages: Int)
         case copied
     }
 
     /// In pages of 4 KiB, 64 MiB: a page that many transactions change is moved into the database less often.
     static let limit = 16_384
+    /// The number of pages after which the writer copies, if the other connection's thread has not run until then. While that copies, SQLite refuses the
+    /// writer's attempt at once.
+    static let starvation = 4 * limit
+    /// The writer copies so many pages in some tenths of a second.
+    static let rest = limit / 4
 
     private var state = State.growing(pages: 0)
 
@@ -29,12 +37,16 @@ struct CheckpointSchedule {
     mutating func committed(pages: Int) -> Step? {
         switch state {
         case .growing(let count) where count + pages >= Self.limit:
-            state = .copying
+            state = .copying(pages: 0)
             return .copy
         case .growing(let count):
             state = .growing(pages: count + pages)
             return nil
-        case .copying:
+        case .copying(let count) where count + pages >= Self.starvation:
+            state = .copying(pages: 0)
+            return .finish
+        case .copying(let count):
+            state = .copying(pages: count + pages)
             return nil
         case .copied:
             state = .growing(pages: 0)
@@ -43,7 +55,8 @@ struct CheckpointSchedule {
     }
 
     /// The copy ended. If it failed, the writer copies everything.
-    mutating func copied() {
-        if case .copying = state { state = .copied }
+    mutating func copied(_ outcome: LogCopier.Outcome) {
+        guard case .copying = state else { return }
+        state = outcome == .obstructed ? .growing(pages: 0) : .copied
     }
 }

@@ -16,14 +16,30 @@ final class LogCopier: Sendable {
         self.path = path
     }
 
-    /// Failures are ignored: checkpoints on the writer's connection follow, and maintenance reports theirs.
-    func copy(completion: @escaping @Sendable () -> Void) {
-        queue.async {
-            try? self.opened().writeWithoutTransaction { db in
-                // Twice: the second time, what was appended during the first, which is much less.
-                for _ in 0..<2 { _ = try db.checkpoint(.passive) }
-            }
-            completion()
+    enum Outcome {
+        /// At most a small rest is left, besides what was appended meanwhile.
+        case copied
+        /// A read that began earlier keeps a part of the log from being copied.
+        case obstructed
+        /// A checkpoint on the writer's connection shows why.
+        case failed
+    }
+
+    func copy(completion: @escaping @Sendable (Outcome) -> Void) {
+        queue.async { completion((try? self.opened().writeWithoutTransaction(Self.copy)) ?? .failed) }
+    }
+
+    /// Copies again what was appended meanwhile, as long as that is much, and less each time: a long log takes minutes.
+    private static func copy(_ db: Database) throws -> Outcome {
+        var (end, last) = (0, Int.max)
+        while true {
+            let (log, copied) = try db.checkpoint(.passive)
+            guard log - copied <= CheckpointSchedule.rest else { return .obstructed }
+            let isFirst = last == .max
+            // Negative if the log has begun again.
+            let count = copied - end
+            if !isFirst, count <= CheckpointSchedule.rest || count > last / 2 { return .copied }
+            (end, last) = (copied, count)
         }
     }
 

@@ -69,7 +69,7 @@ final class SQLiteCommitQueue: Sendable {
     private func tendLog() {
         try? pool.writeWithoutTransaction { db in
             switch checkpoints.withLock({ $0.committed(pages: db.takeWrittenPageCount()) }) {
-            case .copy: copier.copy { self.checkpoints.withLock { $0.copied() } }
+            case .copy: copier.copy { outcome in self.checkpoints.withLock { $0.copied(outcome) } }
             case .finish: _ = try db.checkpoint(.passive)
             case nil: break
             }

@@ -20,7 +20,13 @@ extension SQLiteStore {
 
     /// Checkpoints the log, which shows whether the database can be written, and reads again rows that could not be read.
     package func maintain() async {
-        await withCheckedContinuation { done in copier.copy { done.resume() } }
+        let outcome = await withCheckedContinuation { done in copier.copy { done.resume(returning: $0) } }
+        // What a read keeps in the log is left to the other connection: it may be much, and the read may end now.
+        if outcome == .obstructed { monitor.checkpointed(nil) } else { await finishCheckpoint() }
+        if monitor.wantsCheck { await check() }
+    }
+
+    private func finishCheckpoint() async {
         do {
             _ = try await queue.run { try $0.checkpoint(.passive) }
             monitor.checkpointed(nil)
@@ -29,7 +35,6 @@ extension SQLiteStore {
         } catch {
             monitor.checkpointed(error)
         }
-        if monitor.wantsCheck { await check() }
     }
 
     /// Checks whether the whole database can be read. Takes seconds for a large database; ends early when the task is cancelled.

@@ -217,8 +217,8 @@ package final class SQLiteStore: Store {
                     -- In KiB: inserts touch random index pages; with SQLite's default of 2 MB most would be read again in each
                     -- transaction.
                     PRAGMA cache_size = -16384;
-                    -- In pages: the writer checkpoints by itself only if the copies on another connection do not keep up.
-                    PRAGMA wal_autocheckpoint = \(4 * CheckpointSchedule.limit);
+                    -- Off: the commit that follows a long read, such as a backup, would copy all that was committed meanwhile.
+                    PRAGMA wal_autocheckpoint = 0;
                     -- In bytes: a log that is longer, as after a long read or a large import, is cut off when it begins again.
                     PRAGMA journal_size_limit = \(2 * CheckpointSchedule.limit * 4096);
                     """)

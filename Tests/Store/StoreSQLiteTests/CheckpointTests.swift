@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Storage
 import TestSupport
 import Testing
@@ -16,9 +17,33 @@ struct CheckpointTests {
             #expect(schedule.committed(pages: limit - 1) == nil)
             #expect(schedule.committed(pages: 1) == .copy)
             #expect(schedule.committed(pages: 2 * limit) == nil)
-            schedule.copied()
+            schedule.copied(.copied)
             #expect(schedule.committed(pages: 2 * limit) == .finish)
         }
+    }
+
+    @Test("What a read keeps in the log is left to the next copy, not to the writer")
+    func obstructed() {
+        var schedule = CheckpointSchedule()
+        #expect(schedule.committed(pages: limit) == .copy)
+        schedule.copied(.obstructed)
+        #expect(schedule.committed(pages: limit - 1) == nil)
+        #expect(schedule.committed(pages: 1) == .copy)
+    }
+
+    @Test("The writer copies when the other connection fails, and, again and again, when its thread does not run")
+    func withoutCopies() {
+        var schedule = CheckpointSchedule()
+        #expect(schedule.committed(pages: limit) == .copy)
+        schedule.copied(.failed)
+        #expect(schedule.committed(pages: 0) == .finish)
+        #expect(schedule.committed(pages: limit) == .copy)
+        for _ in 0..<2 {
+            #expect(schedule.committed(pages: CheckpointSchedule.starvation - 1) == nil)
+            #expect(schedule.committed(pages: 1) == .finish)
+        }
+        schedule.copied(.copied)
+        #expect(schedule.committed(pages: 0) == .finish)
     }
 
     @Test("A transaction may exceed the limit alone")
@@ -30,10 +55,10 @@ struct CheckpointTests {
     @Test("Only the end of its own copy counts")
     func otherCopies() {
         var schedule = CheckpointSchedule()
-        schedule.copied()
+        schedule.copied(.copied)
         #expect(schedule.committed(pages: limit) == .copy)
-        schedule.copied()
-        schedule.copied()
+        schedule.copied(.copied)
+        schedule.copied(.copied)
         #expect(schedule.committed(pages: 0) == .finish)
         #expect(schedule.committed(pages: 0) == nil)
     }
@@ -60,11 +85,38 @@ struct CheckpointTests {
             try await grow()
             return try byteCount(of: fixture.path + "-wal") == before
         }
-        // Without the other connection, the writer would copy it at four times the limit.
+        // Without the other connection, the writer would copy it once it is five times as long.
         #expect(try byteCount(of: fixture.path + "-wal") < 3 * limit * 4096)
         #expect(try store.version(of: "large") == version)
         try store.close()
         #expect(try fixture.reopened().version(of: "large") == version)
+    }
+
+    @Test("After a long read, the log is copied by the other connection alone")
+    func longRead() async throws {
+        let fixture = try StoreFixture()
+        let store = fixture.store
+        func copy() async -> LogCopier.Outcome {
+            await withCheckedContinuation { done in store.copier.copy { done.resume(returning: $0) } }
+        }
+        var configuration = Configuration()
+        configuration.allowsUnsafeTransactions = true
+        let reader = try DatabaseQueue(path: fixture.path, configuration: configuration)
+        try await reader.writeWithoutTransaction { try $0.execute(sql: "BEGIN; SELECT count(*) FROM record") }
+        #expect(await copy() == .copied)
+        let content = [UInt8](repeating: 7, count: 4 << 20)
+        for version in 1...6 as ClosedRange<Int64> {
+            try await store.commit(Records.put("large", version: version, content: content, store.sealer))
+        }
+        #expect(await copy() == .obstructed)
+        await store.maintain()
+        #expect(store.failure == nil)
+        #expect(try FileManager.default.attributesOfItem(atPath: fixture.path)[.size] as? Int ?? 0 < content.count)
+        try await reader.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
+        #expect(await copy() == .copied)
+        #expect(try FileManager.default.attributesOfItem(atPath: fixture.path)[.size] as? Int ?? 0 > content.count)
+        // SQLite's own checkpoint would be part of a commit, however long the log is.
+        #expect(try await store.queue.run { try Int.fetchOne($0, sql: "PRAGMA wal_autocheckpoint") } == 0)
     }
 
     @Test("A log that grew far over the limit is cut off when it begins again")
