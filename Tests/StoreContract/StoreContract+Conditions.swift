@@ -34,6 +34,13 @@ extension StoreContract {
                 try expect([.equal(Sample.size)], [.null], [], in: store)
                 try expect([.equal(Sample.size)], [.integer(99)], [], in: store)
             },
+            StoreContract("hasValue, which takes no argument") { fixture in
+                let store = try await fixture.open(with: rows)
+                try expect([.hasValue(Sample.size, 20)], [], [2, 7], in: store)
+                try expect([.hasValue(Sample.size, -5)], [], [4], in: store)
+                try expect([.hasValue(Sample.size, 99)], [], [], in: store)
+                try expect([.hasValue(Sample.size, 20), .equal(Sample.name)], [.text("two")], [2], in: store)
+            },
             StoreContract("present and absent") { fixture in
                 let store = try await fixture.open(with: rows)
                 try expect([.present(Sample.name)], [], [1, 2, 3, 5, 6], in: store)

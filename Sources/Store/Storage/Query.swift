@@ -73,6 +73,8 @@ public final class Query: Sendable {
 public enum Condition: Hashable, Sendable {
     /// Takes an argument. No row meets it if the argument is null: see ``absent(_:)``.
     case equal(Column)
+    /// As ``equal(_:)``, with a value that the statement names: an index of the rows that have it is enough to count them.
+    case hasValue(Column, Int64)
     case present(Column)
     case absent(Column)
     /// Takes an argument.

@@ -134,6 +134,7 @@ extension Condition {
     ) -> String {
         switch self {
         case .equal(let column): "\(dialect.name(column)) = \(parameters.next())"
+        case .hasValue(let column, let value): "\(dialect.name(column)) = \(value)"
         case .present(let column): "\(dialect.name(column)) IS NOT NULL"
         case .absent(let column): "\(dialect.name(column)) IS NULL"
         case .less(let column): "\(dialect.name(column)) < \(parameters.next())"

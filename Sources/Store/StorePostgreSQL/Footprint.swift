@@ -75,6 +75,7 @@ struct Footprint {
             case .equal(let column):
                 known.append(Known(column, next < arguments.count ? arguments[next] : .null))
                 next += 1
+            case .hasValue(let column, let value): known.append(Known(column, .integer(value)))
             case .among(let column): known += ids.map { Known(column, .integer($0)) }
             case .less, .atLeast, .hasPrefix: next += 1
             case .between: next += 2

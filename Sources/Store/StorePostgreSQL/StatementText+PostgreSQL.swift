@@ -119,7 +119,7 @@ extension Condition {
         switch self {
         case .equal(let column), .less(let column), .atLeast(let column), .hasPrefix(let column): [Statement.Kind(column.kind)]
         case .between(let column): [Statement.Kind(column.kind), Statement.Kind(column.kind)]
-        case .present, .absent, .among: []
+        case .hasValue, .present, .absent, .among: []
         }
     }
 }

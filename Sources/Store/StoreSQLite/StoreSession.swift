@@ -124,7 +124,7 @@ struct StoreSession {
         for condition in conditions {
             var left: Int
             switch condition {
-            case .present, .absent: left = 0
+            case .hasValue, .present, .absent: left = 0
             case .between: left = 2
             case .equal, .less, .atLeast, .hasPrefix: left = 1
             case .among:

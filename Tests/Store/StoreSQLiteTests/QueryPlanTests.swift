@@ -44,6 +44,11 @@ struct QueryPlanTests {
         }
     }
 
+    /// The instructions of SQLite's program.
+    private func program(_ read: Read) throws -> [String] {
+        try store.pool.read { db in try GRDB.Row.fetchAll(db, sql: "EXPLAIN " + read.sql, arguments: [-1, 0]).map { $0["opcode"] as String } }
+    }
+
     /// Whether a step scans all rows of a table.
     private func isScan(_ step: String) -> Bool {
         step.hasPrefix("SCAN") && !step.contains(" INDEX ") && !step.contains("json_each")
@@ -79,6 +84,15 @@ struct QueryPlanTests {
         try expectIndexes(TopicKeyStorage(store.sealer).key(of: "topic"))
         try expectIndexes(TopicKeyStorage.registrantsWithoutKey(before: nil, limit: 10))
         try expectIndexes(AnswerStorage.answer(to: [1]))
+    }
+
+    @Test("The tombstones that limits count are counted in their index, without a look-up of each row")
+    func unfoundedTombstones() throws {
+        guard case .read(let reads, _) = Registrations.countedRegistrations() else { Issue.record("no reads"); return }
+        for read in reads {
+            let program = try program(read)
+            #expect(program.contains("AggStep") && !program.contains("Column"), "\(read.sql): \(program)")
+        }
     }
 
     @Test("Registrations of a registrant are found without those of others whose topics have the same tag")
