@@ -46,7 +46,9 @@ struct QueryPlanTests {
 
     /// The instructions of SQLite's program.
     private func program(_ read: Read) throws -> [String] {
-        try store.pool.read { db in try GRDB.Row.fetchAll(db, sql: "EXPLAIN " + read.sql, arguments: [-1, 0]).map { $0["opcode"] as String } }
+        try store.pool.read { db in
+            try GRDB.Row.fetchAll(db, sql: "EXPLAIN " + read.sql, arguments: [-1, 0]).map { $0["opcode"] as String }
+        }
     }
 
     /// Whether a step scans all rows of a table.
@@ -93,6 +95,17 @@ struct QueryPlanTests {
             let program = try program(read)
             #expect(program.contains("AggStep") && !program.contains("Column"), "\(read.sql): \(program)")
         }
+    }
+
+    @Test("Figures of all registrations need no row of them")
+    func figures() throws {
+        var command = Registrations.figures()
+        var steps: [String] = []
+        while case .read(let reads, let next) = command {
+            for read in reads { steps += try plan(read.sql, read.arguments) }
+            command = try next(reads.map { _ in [] })
+        }
+        #expect(steps.filter { $0.hasPrefix("SCAN registration") } == ["SCAN registration USING COVERING INDEX registration_platform"])
     }
 
     @Test("Registrations of a registrant are found without those of others whose topics have the same tag")

@@ -209,9 +209,9 @@ extension Registrations {
         }
     }
 
-    /// Reads all registrations: about one second per million.
+    /// Scans an index: about 20 ms per million.
     ///
-    /// - Parameter servers: identities whose registrations are counted, at the same cost for each.
+    /// - Parameter servers: identities whose registrations are counted. For each, all registrations are read: about one second per million.
     package static func figures(by servers: [ServerMark] = []) -> StoreCommand<RegistrationFigures> {
         counts(by: servers).then { byServer in
             devices().map { RegistrationFigures(devices: $0, byServer: byServer) }

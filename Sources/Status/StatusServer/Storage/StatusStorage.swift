@@ -14,6 +14,7 @@ package enum StatusStorage {
             [.addColumn(webPushKey, to: registration), .createIndex(webPushKeyIndex, on: registration)],
             [.addColumn(webPushOrigin, to: registration), .createIndex(webPushOriginIndex, on: registration)],
             [.createIndex(registrantIndex, on: registration)],
+            [.createIndex(platformIndex, on: registration)],
         ])
 
     // MARK: Registrations
@@ -60,9 +61,13 @@ package enum StatusStorage {
     private static let registrantIndex = Index(registrantIndexName, on: [queryTopic, keyHash], where: .present(queryTopic))
     static let registrantIndexName = "registration_registrant"
 
+    /// For figures: each node counts the devices of all.
+    private static let platformIndex = Index("registration_platform", on: [platform])
+
     /// One row for each installation ever registered or unregistered. A tombstone has neither content, platform nor topics.
     static let registration = registration(
-        with: [neverAsked, webPushKey, webPushOrigin], [neverAskedIndex, webPushKeyIndex, webPushOriginIndex, registrantIndex])
+        with: [neverAsked, webPushKey, webPushOrigin],
+        [neverAskedIndex, webPushKeyIndex, webPushOriginIndex, registrantIndex, platformIndex])
 
     private static func registration(with columns: [Column], _ indexes: [Index]) -> Table {
         Table(
