@@ -89,4 +89,13 @@ struct TransportTests {
             #expect(error?.message.contains(password) == false)
         }
     }
+
+    @Test("The server ends the session of a machine that is gone, which may hold the lock, after some seconds")
+    func keepalives() throws {
+        let connection = try PostgreSQLConnection.open(address(), name: "test")
+        let names = ["tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout"]
+        // As the server's kernel has them.
+        let shown = try names.map { try connection.run(Statement("SHOW \($0)", isPrepared: false)).rows.first?.text(0) }
+        #expect(shown == ["5", "2", "2", "10000"])
+    }
 }
