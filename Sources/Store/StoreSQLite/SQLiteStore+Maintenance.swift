@@ -40,7 +40,9 @@ extension SQLiteStore {
     /// Checks whether the whole database can be read. Takes seconds for a large database; ends early when the task is cancelled.
     package func check() async {
         do {
-            try await StoreCheck(path: path, sealer: sealer, schema: schema).run { [pool] in pool.releaseMemory() }
+            // Pages that were damaged when they were cached are read again. Without waiting for reads in progress: others would wait, too.
+            pool.releaseMemoryEventually()
+            try await StoreCheck(path: path, sealer: sealer, schema: schema).run()
             monitor.checked(nil)
         } catch is CancellationError {
             return
@@ -55,21 +57,20 @@ private struct StoreCheck {
     let path: String
     let sealer: Sealer
     let schema: Schema
+    /// SQLite ignores an interruption between two statements.
+    private let cancellation = Cancellation()
 
-    /// - Parameter prepare: runs first, on the thread of the check.
-    func run(prepare: @escaping @Sendable () -> Void) async throws {
+    func run() async throws {
         var configuration = Configuration.hardened
         configuration.readonly = true
         let database = try DatabaseQueue(path: path, configuration: configuration)
         do {
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { continuation in
-                    DispatchQueue.global(qos: .utility).async {
-                        prepare()
-                        continuation.resume(with: Result { try database.read(look) })
-                    }
+                    DispatchQueue.global(qos: .utility).async { continuation.resume(with: Result { try database.read(look) }) }
                 }
             } onCancel: {
+                cancellation.request()
                 database.interrupt()
             }
         } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
@@ -78,11 +79,17 @@ private struct StoreCheck {
     }
 
     private func look(_ db: Database) throws {
+        try goOn()
         guard try String.fetchOne(db, sql: "PRAGMA quick_check(1)") == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
         for rows in schema.parts.sealedRows {
             try sealer.openAll(rows, in: db) { error in
                 if let error { throw error }
+                try goOn()
             }
         }
+    }
+
+    private func goOn() throws {
+        if cancellation.isRequested { throw CancellationError() }
     }
 }

@@ -140,6 +140,25 @@ struct StoreFaultTests {
         #expect(try store.version(of: "phone") == 1)
     }
 
+    @Test("A check waits for no read in progress, which may hang, and keeps no other from running")
+    func checkBesideReads() async throws {
+        let store = try fixture.open()
+        try await store.put("phone")
+        let end = DispatchSemaphore(value: 0)
+        await withCheckedContinuation { began in
+            store.onReader {
+                try? store.scan(Query(Records.table, [Records.name])()) { _ in
+                    began.resume()
+                    end.wait()
+                    return false
+                }
+            }
+        }
+        await store.check()
+        #expect(try store.version(of: "phone") == 1)
+        end.signal()
+    }
+
     @Test("An unreadable row fails only commands that read it, until it is replaced")
     func alteredRow() async throws {
         let store = try fixture.open()
@@ -157,6 +176,12 @@ struct StoreFaultTests {
             await store.check()
             #expect(store.failure != nil)
             try await store.put("bad")
+            let cancelled = Task {
+                withUnsafeCurrentTask { $0?.cancel() }
+                await store.check()
+            }
+            await cancelled.value
+            #expect(store.failure != nil)
             await store.check()
             #expect(store.failure == nil, "\(change)")
         }
