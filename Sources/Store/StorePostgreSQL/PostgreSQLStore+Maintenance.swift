@@ -48,13 +48,25 @@ extension PostgreSQLStore {
         queue.stopWaiting()
     }
 
-    /// Checks whether every sealed row can be opened. Takes minutes for a large database.
+    /// Checks whether every sealed row can be opened. Takes minutes for a large database; ends early when the task is cancelled.
     package func check() async {
-        do {
-            let inspection = try await onReader { store throws(StoreError) in try self.inspect(limit: nil) }
-            monitor.checked(inspection.unreadableCount == 0 ? nil : UnexpectedValue())
-        } catch {
-            monitor.checked(error)
+        let cancellation = Cancellation()
+        let result: Result<Bool, StoreError> = await withTaskCancellationHandler {
+            do throws(StoreError) {
+                return .success(
+                    try await onReader { _ throws(StoreError) in
+                        try self.inspect(limit: nil) { isReadable in isReadable && !cancellation.isRequested }.unreadableCount == 0
+                    })
+            } catch {
+                return .failure(error)
+            }
+        } onCancel: {
+            cancellation.request()
+        }
+        guard !cancellation.isRequested else { return }
+        switch result {
+        case .success(let isWhole): monitor.checked(isWhole ? nil : UnexpectedValue())
+        case .failure(let error): monitor.checked(error)
         }
     }
 
@@ -63,8 +75,11 @@ extension PostgreSQLStore {
     /// - Parameters:
     ///   - isUnsealing: false when the store was opened without its key: rows are not opened.
     ///   - limit: the most rows to read per table; nil: all.
+    ///   - goesOn: called after each row, with whether it could be opened; false ends the inspection.
     /// - Throws: `StoreError`, with `unsuitable` for tables that are not as declared.
-    package func inspect(isUnsealing: Bool = true, limit: Int?) throws(StoreError) -> StoreInspection {
+    package func inspect(
+        isUnsealing: Bool = true, limit: Int?, while goesOn: (_ isReadable: Bool) -> Bool = { _ in true }
+    ) throws(StoreError) -> StoreInspection {
         do {
             try pool.read { try SchemaCheck(schema).verify($0, at: address) }
         } catch {
@@ -73,17 +88,19 @@ extension PostgreSQLStore {
         var inspection = StoreInspection()
         inspection.isRotationUnfinished = try read(Properties.property(Sealer.unfinishedRotationProperty)) != nil
         guard isUnsealing else { return inspection }
-        var found: [String: StoreInspection.Rows] = [:]
-        for sealed in schema.parts.sealedRows {
+        var (found, isEnded) = ([String: StoreInspection.Rows](), false)
+        for sealed in schema.parts.sealedRows where !isEnded {
             var rows = found[sealed.label] ?? StoreInspection.Rows()
             try scan(sealed.contents()(limit: limit)) { row in
                 do {
                     _ = try sealed.open(row, by: sealer)
                     rows.add(nil)
+                    isEnded = !goesOn(true)
                 } catch {
                     rows.add(error)
+                    isEnded = !goesOn(false)
                 }
-                return true
+                return !isEnded
             }
             found[sealed.label] = rows
         }

@@ -389,6 +389,13 @@ struct FaultTests {
         #expect(store.failure != nil)
         #expect(try store.inspect(limit: nil).unreadableCount == 1)
         _ = try fixture.connection().run(Statement("UPDATE counter SET number = 1"))
+        // A stop does not wait for the rest, of which nothing is known then.
+        let cancelled = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            await store.check()
+        }
+        await cancelled.value
+        #expect(store.failure != nil)
         await store.check()
         #expect(store.failure == nil)
     }
