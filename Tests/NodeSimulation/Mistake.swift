@@ -192,6 +192,7 @@ private final class LossyStore: Store {
     var failure: String? { base.failure }
     var byteCount: Int { base.byteCount }
     func maintain() async { await base.maintain() }
+    func recheck() async { await base.recheck() }
     func stopWaiting() { base.stopWaiting() }
     func close() throws { try base.close() }
 }

@@ -251,6 +251,8 @@ package final class PostgreSQLModel: TransferableStore {
         if !isShared { await base.maintain() }
     }
 
+    package func recheck() async { if !isShared { await base.recheck() } }
+
     package func stopWaiting() { state.withLock { $0.isStopping = true } }
 
     /// Completes what was submitted if the server can be reached; otherwise it fails.

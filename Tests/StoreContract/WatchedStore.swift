@@ -40,5 +40,6 @@ final class WatchedStore: Store {
     var failure: String? { base.failure }
     var byteCount: Int { base.byteCount }
     func maintain() async { await base.maintain() }
+    func recheck() async { await base.recheck() }
     func close() throws { try base.close() }
 }

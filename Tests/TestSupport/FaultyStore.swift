@@ -8,9 +8,15 @@ package final class FaultyStore: Store {
     private let base: any Store
     private let readFault: Fault
     private let commitFault: Fault
+    private let recheckFault: @Sendable () async -> Void
 
-    package init(_ base: any Store, read: @escaping Fault = { _ in nil }, commit: @escaping Fault = { _ in nil }) {
+    /// - Parameter recheck: runs before the store's own.
+    package init(
+        _ base: any Store, read: @escaping Fault = { _ in nil }, commit: @escaping Fault = { _ in nil },
+        recheck: @escaping @Sendable () async -> Void = {}
+    ) {
         self.base = base
+        recheckFault = recheck
         readFault = read
         commitFault = commit
     }
@@ -37,6 +43,10 @@ package final class FaultyStore: Store {
     package var failure: String? { base.failure }
     package var byteCount: Int { base.byteCount }
     package func maintain() async { await base.maintain() }
+    package func recheck() async {
+        await recheckFault()
+        await base.recheck()
+    }
     package func close() throws { try base.close() }
 }
 

@@ -39,8 +39,11 @@ public protocol Store: AnyObject, Sendable {
     /// Size on disk, in bytes.
     var byteCount: Int { get }
 
-    /// Checks files and connections, and retries failed reads of rows; ``failure`` has the result. Call every few seconds.
+    /// Checks files and connections; ``failure`` has the result. Call every few seconds.
     func maintain() async
+    /// After a failed read, reads all rows again, at growing intervals until it succeeds; ``failure`` has the result. Call every few seconds, but not
+    /// while another call runs: it takes minutes for a large database. Ends early when the task is cancelled.
+    func recheck() async
     /// Stops waiting for commits whose outcome can't be determined. Call shortly before the process exits.
     func stopWaiting()
     /// Completes all submitted commands, then closes the store.
@@ -48,6 +51,8 @@ public protocol Store: AnyObject, Sendable {
 }
 
 extension Store {
+    /// Does nothing: the default, for engines whose ``failure`` ends with the next read.
+    public func recheck() async {}
     /// Does nothing: the default, for engines in which a commit's outcome is always known.
     public func stopWaiting() {}
     /// Does nothing: the default, for engines that no other node shares.

@@ -5,7 +5,7 @@ extension PostgreSQLStore {
     package var failure: String? { monitor.failure }
     package var outage: String? { monitor.outage }
 
-    /// Checks whether the server answers, reconnecting if necessary, and whether all tables can be used; reads again rows that could not be read.
+    /// Checks whether the server answers, reconnecting if necessary, and whether all tables can be used.
     package func maintain() async {
         do {
             try await queue.run { try $0.probe() }
@@ -21,9 +21,12 @@ extension PostgreSQLStore {
             monitor.reached(nil)
         } catch {
             monitor.reached(StoreError(explaining: error, at: address))
-            return
         }
-        if monitor.wantsCheck { await check() }
+    }
+
+    package func recheck() async {
+        // Without its server nothing is known of the rows.
+        if monitor.wantsCheck, monitor.outage == nil { await check() }
     }
 
     /// A role may lose its rights on one table only: commits that don't need it succeed.

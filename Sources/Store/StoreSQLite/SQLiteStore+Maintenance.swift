@@ -18,11 +18,14 @@ extension SQLiteStore {
         }
     }
 
-    /// Checkpoints the log, which shows whether the database can be written, and reads again rows that could not be read.
+    /// Checkpoints the log, which shows whether the database can be written.
     package func maintain() async {
         let outcome = await withCheckedContinuation { done in copier.copy { done.resume(returning: $0) } }
         // What a read keeps in the log is left to the other connection: it may be much, and the read may end now.
         if outcome == .obstructed { monitor.checkpointed(nil) } else { await finishCheckpoint() }
+    }
+
+    package func recheck() async {
         if monitor.wantsCheck { await check() }
     }
 

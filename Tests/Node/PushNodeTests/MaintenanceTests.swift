@@ -6,6 +6,7 @@ import NodeAssembly
 import PushNode
 import ServiceLifecycle
 import Storage
+import StoreSQLite
 import Synchronization
 import TestSupport
 import Testing
@@ -22,6 +23,10 @@ struct MaintenanceTests {
         /// Of the last call of `prune`.
         let retention = Mutex<Retention?>(nil)
         let hasExpired = Atomic(false)
+    }
+
+    private final class Counted: Sendable {
+        let count = Atomic(0)
     }
 
     /// A protocol that prunes until the node stops.
@@ -67,6 +72,32 @@ struct MaintenanceTests {
         try await run
         let hasExpired = calls.hasExpired.load(ordering: .relaxed)
         #expect(!hasExpired)
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test("While all rows are read again, minutes go on, and rows are removed; a stop cancels it")
+    func recheck() async throws {
+        let (calls, checks, relay, folder) = (Calls(), Counted(), FeedRelay(), try TemporaryFolder())
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        var configuration = NodeConfiguration(identity: .generate(), dataPath: folder.path)
+        configuration.maintenanceInterval = .milliseconds(1)
+        let storageKey = Sealer.storageKey(of: configuration.identity)
+        let node = try NodeService(
+            configuration, protocols: [PruningProtocol(calls: calls)], gorush: [GorushEndpoint(ScriptedGorush())], logger: quiet,
+            openStore: { parts in
+                FaultyStore(
+                    try SQLiteStore(folder: folder.path, storageKey: storageKey, parts: parts),
+                    recheck: {
+                        checks.count.add(1, ordering: .relaxed)
+                        while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+                    })
+            }, makeRelay: { _ in relay })
+        let services = ServiceGroup(services: [node], logger: quiet)
+        async let run: Void = services.run()
+        try await node.wait { calls.isPruning.load(ordering: .relaxed) }
+        #expect(checks.count.load(ordering: .relaxed) == 1)
+        await services.triggerGracefulShutdown()
+        try await run
         withExtendedLifetime(folder) {}
     }
 

@@ -347,5 +347,6 @@ private final class InterruptedStore: TransferableStore {
     func scan(_ read: Read, _ visit: (Row) throws -> Bool) throws(StoreError) { try store.scan(read, visit) }
     func onReader(_ body: @escaping @Sendable () -> Void) { store.onReader(body) }
     func maintain() async { await store.maintain() }
+    func recheck() async { await store.recheck() }
     func close() throws { try store.close() }
 }

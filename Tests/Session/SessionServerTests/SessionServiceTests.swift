@@ -96,6 +96,7 @@ import WakuCrypto
         var failure: String? { base.failure }
         var byteCount: Int { base.byteCount }
         func maintain() async { await base.maintain() }
+        func recheck() async { await base.recheck() }
         func close() throws { try base.close() }
     }
 

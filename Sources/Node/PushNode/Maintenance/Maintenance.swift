@@ -32,6 +32,8 @@ private final class Activity: Sendable {
     let hasFailed = Atomic(false)
     /// Whether old rows are being removed.
     let isRemoving = Atomic(false)
+    /// Whether the store is being rechecked.
+    let isRechecking = Atomic(false)
 }
 
 /// Decides in which rounds of maintenance the relay's cursors are stored. Each write costs syncs of the disk, so a node that handles no messages stores
@@ -67,7 +69,7 @@ struct MinuteLine {
 /// Periodic work of a node: stores the relay's cursors (``CursorWrites``), which also shows whether the store can be written; logs counters and
 /// prunes tables once a minute; expires registrations once an hour. Nothing is removed in the first minutes of a node.
 struct Maintenance: Sendable {
-    /// Number of rounds between log lines and pruning.
+    /// Number of rounds between log lines and pruning, unless rounds take longer than their interval.
     static let roundsPerMinute = 12
     /// The first minute in which rows are removed by their age: a machine may set its clock only some minutes after it starts.
     static let firstRemoval = 10
@@ -91,12 +93,14 @@ struct Maintenance: Sendable {
 
     /// Runs until cancelled. A stop waits for one transaction, not for the rest of a round: a slow disk may take seconds for each.
     func run() async {
-        await withDiscardingTaskGroup { removals in await run(&removals) }
+        await withDiscardingTaskGroup { tasks in await run(&tasks) }
     }
 
-    /// - Parameter removals: removes old rows, which takes minutes after a pause of days. The rounds go on meanwhile.
-    private func run(_ removals: inout DiscardingTaskGroup) async {
-        var (rounds, minutes) = (0, 0)
+    /// - Parameter tasks: what may take minutes: the store's recheck, and the removal of old rows after a pause of days. The rounds go on meanwhile.
+    private func run(_ tasks: inout DiscardingTaskGroup) async {
+        // By the clock, since a slow disk makes rounds longer.
+        let minute = base.configuration.maintenanceInterval * Self.roundsPerMinute
+        var (minutes, minuteBegan) = (0, ContinuousClock.now)
         var lastExpiry = ContinuousClock.now - Self.expiryInterval
         var last: [Counter: Int] = [:]
         var clock = RetentionClock(retention: base.configuration.retention)
@@ -112,10 +116,15 @@ struct Maintenance: Sendable {
             let hasFailed = store.failure != nil || activity.hasFailed.load(ordering: .relaxed)
             if cursorWrites.isDue(hasHandled: hasHandled, hasFailed: hasFailed) { await saveCursors() }
             await store.maintain()
+            if !activity.isRechecking.exchange(true, ordering: .relaxed) {
+                tasks.addTask {
+                    await store.recheck()
+                    activity.isRechecking.store(false, ordering: .relaxed)
+                }
+            }
             let cutoff = clock.cutoff(clock: base.now(), uptime: .now - started)
-            rounds += 1
-            guard rounds >= Self.roundsPerMinute else { continue }
-            rounds = 0
+            guard .now - minuteBegan >= minute else { continue }
+            minuteBegan = .now
             minutes += 1
             let counts = base.counters.snapshot
             growth.set(counts, since: last)
@@ -133,7 +142,7 @@ struct Maintenance: Sendable {
             if activity.isRemoving.exchange(true, ordering: .relaxed) { continue }
             let expires = ContinuousClock.now - lastExpiry > Self.expiryInterval
             if expires { lastExpiry = .now }
-            removals.addTask {
+            tasks.addTask {
                 await remove(before: cutoff, expires: expires)
                 activity.isRemoving.store(false, ordering: .relaxed)
             }
