@@ -71,7 +71,7 @@ struct FilterSubscriptionTests {
         #expect(subscription.proven == moment(6))
         // A message on a topic that was not subscribed may be for another client.
         subscription.pushed(on: others[1], at: moment(7))
-        subscription.rateLimited(.ping, sent: time(11), at: time(11.1))
+        subscription.refusedForNow(.ping, sent: time(11), at: time(11.1))
         // A late message, as from a delayed stream.
         subscription.pushed(on: others[0], at: moment(3))
         #expect(subscription.proven == moment(6))
@@ -177,7 +177,7 @@ struct FilterSubscriptionTests {
             Issue.record("not told")
             return
         }
-        subscription.rateLimited(.subscribe(part), sent: time(20), at: time(20))
+        subscription.refusedForNow(.subscribe(part), sent: time(20), at: time(20))
         // Topics accepted before stay.
         #expect(subscription.proven != nil && subscription.topics == Set(own + others[..<200]))
         subscription.pinged(sent: moment(34), at: time(34))
@@ -293,7 +293,7 @@ struct FilterSubscriptionTests {
             Issue.record("not unsubscribed")
             return
         }
-        subscription.rateLimited(.unsubscribe(part), sent: time(40), at: time(40))
+        subscription.refusedForNow(.unsubscribe(part), sent: time(40), at: time(40))
         #expect(subscription.topics.count == 302 && subscription.hasAccepted([part[0]]))
         subscription.pinged(sent: moment(50), at: time(50))
         #expect(subscription.next(wanted: own, dropped: dropped, at: time(54)) == .wait(until: time(55)))
@@ -340,6 +340,10 @@ struct FilterPeersTests {
 
     @Test func pubsubTopicsShareTheTopicLimit() {
         #expect(FilterPeers(pubsubTopicCount: 1).topicLimit == 1000 && FilterPeers(pubsubTopicCount: 3).topicLimit == 333)
+        // A request on the last pubsub topic repeats the own topics.
+        let two = [query] + own
+        #expect(FilterPeers(pubsubTopicCount: 1, ownTopics: two).topicLimit == 998)
+        #expect(FilterPeers(pubsubTopicCount: 3, ownTopics: two).topicLimit == 332)
     }
 
     @Test func aGapIsReportedOnceAfterResubscribing() {

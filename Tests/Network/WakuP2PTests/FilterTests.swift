@@ -31,13 +31,18 @@ struct FilterTests {
         let pushed = Log<WakuMessage>()
         let stall = Stall()
         let client = Mutex<PeerID?>(nil)
-        /// The subscribed topics. Like real nodes, it refuses more than 1,000.
+        private let topicLimit: Int
+        /// The subscribed topics. Like nwaku and go-waku, it counts all topics of a request towards the limit, also those that it has already.
         let topics = Mutex<Set<ContentTopic>>([])
 
-        init(answering code: UInt32? = 200, subscriptionLimit: Int = .max, hasStore: Bool = false, pushCode: UInt32? = 200) {
+        init(
+            answering code: UInt32? = 200, subscriptionLimit: Int = .max, topicLimit: Int = 1000, hasStore: Bool = false,
+            pushCode: UInt32? = 200
+        ) {
             host = Host(key: NodeKey(key), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             self.code = code
             self.subscriptionLimit = subscriptionLimit
+            self.topicLimit = topicLimit
             self.hasStore = hasStore
             self.pushCode = pushCode
         }
@@ -81,9 +86,8 @@ struct FilterTests {
                 switch request.kind {
                 case .ping: break
                 case .subscribe:
-                    let all = topics.union(request.contentTopics)
-                    guard all.count <= 1000 else { return false }
-                    topics = all
+                    guard topics.count + Set(request.contentTopics).count <= topicLimit else { return false }
+                    topics.formUnion(request.contentTopics)
                 case .unsubscribe: topics.subtract(request.contentTopics)
                 case .unsubscribeAll: topics = []
                 }
@@ -193,6 +197,43 @@ struct FilterTests {
         #expect(node.topics.withLock { $0 } == Set(topics.suffix(1000)))
         // The same topics again need no request.
         #expect(node.kinds.all.count { $0 == .subscribe } == 10 && !node.kinds.all.contains(.unsubscribe))
+        await relay.stop()
+        await node.host.close()
+    }
+
+    /// Each subscribe request repeats the own topics, which nodes count again. Those of a second protocol may be cut off the wanted topics.
+    @Test func theTopicLimitHasRoomForTheOwnTopicsOfTheLastRequest() async throws {
+        let node = FilterNode()
+        let own = ["personal", "partitioned"].map { ContentTopic(TopicTag(of: $0)) }
+        let others = (0..<1200).map { ContentTopic(TopicTag(of: "registrant \($0)")) }
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()], catchUpTopics: own)
+        configuration.contentTopics = { Array((own[..<1] + others + own[1...]).prefix($0)) }
+        let relay = RunningRelay(configuration)
+        try await eventually { node.topics.withLock(\.count) == 998 }
+        try await eventually { relay.relay.state == .attached }
+        let push = message(on: own[1])
+        try await node.send(push)
+        try await eventually { relay.received.map(\.message) == [push] }
+        #expect(node.kinds.all.count { $0 == .subscribe } == 11 && node.kinds.all.count { $0 == .unsubscribeAll } == 1)
+        await relay.stop()
+        await node.host.close()
+    }
+
+    /// As a go-waku node without room for new clients does, also to its subscribers.
+    @Test func aNodeWithoutRoomForFurtherTopicsKeepsTheSubscription() async throws {
+        let node = FilterNode(topicLimit: 150)
+        let own = ContentTopic(TopicTag(of: "own"))
+        let others = (0..<200).map { ContentTopic(TopicTag(of: "registrant \($0)")) }
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()], catchUpTopics: [own])
+        configuration.contentTopics = { Array(([own] + others).prefix($0)) }
+        let relay = RunningRelay(configuration)
+        try await eventually { node.kinds.all.count >= 3 && relay.relay.state == .attached }
+        let connection = try #require(node.host.connection(to: relay.relay.host.peerID))
+        let push = message(on: own)
+        try await node.send(push)
+        try await eventually { relay.received.map(\.message) == [push] }
+        #expect(Array(node.kinds.all.prefix(3)) == [.unsubscribeAll, .subscribe, .subscribe])
+        #expect(node.host.connection(to: relay.relay.host.peerID) === connection && !node.kinds.all.dropFirst().contains(.unsubscribeAll))
         await relay.stop()
         await node.host.close()
     }

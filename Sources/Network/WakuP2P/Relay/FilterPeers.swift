@@ -28,7 +28,8 @@ struct FilterPeers {
     private let ownTopics: [ContentTopic]
     private let pubsubTopicCount: Int
     private let timing: FilterTiming
-    /// The maximum number of content topics that a node accepts for each pubsub topic.
+    /// The maximum number of content topics that a node accepts for each pubsub topic, the own ones included. Nodes count all topics of a request
+    /// towards their limit, also those that are subscribed already: there must be room for the own topics that each request repeats.
     let topicLimit: Int
     private var peers: [PeerID: Peer] = [:]
     private var gapFrom: Moment?
@@ -40,7 +41,7 @@ struct FilterPeers {
         // At most half of a request, to leave room for other topics.
         self.ownTopics = Array(ownTopics.prefix(FilterSubscribeRequest.maximumContentTopicCount / 2))
         self.timing = timing
-        topicLimit = Self.criteriaLimit / max(1, pubsubTopicCount)
+        topicLimit = (Self.criteriaLimit - self.ownTopics.count) / max(1, pubsubTopicCount)
     }
 
     /// The nodes that accepted a subscription.
@@ -96,12 +97,12 @@ struct FilterPeers {
         }
     }
 
-    /// The node refused the request because of its rate limit.
-    mutating func rateLimited(
+    /// The node refused the request because of its rate limit, or has no room for more.
+    mutating func refusedForNow(
         _ request: FilterSubscription.Request, _ peer: PeerID, over connection: ObjectIdentifier, sent: Moment, at now: Instant
     ) {
         guard peers[peer]?.connection == connection else { return }
-        peers[peer]?.subscription.rateLimited(request, sent: sent.instant, at: now)
+        peers[peer]?.subscription.refusedForNow(request, sent: sent.instant, at: now)
     }
 
     /// The node does not know the subscription.

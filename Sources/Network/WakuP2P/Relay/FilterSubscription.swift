@@ -11,7 +11,7 @@ struct FilterTiming: Hashable, Sendable {
     var pace = Duration.milliseconds(2500)
     /// How far requests that add topics may be ahead of the pace: a client's first question follows the look-up before it at once.
     var burst = Duration.milliseconds(7500)
-    /// How long to wait after a rate limit response (429) before more topics are sent.
+    /// How long to wait after a request that was refused for now (429, 503) before more topics are sent.
     var rest = Duration.seconds(15)
     /// How long unwanted topics are kept, so that several can be unsubscribed together.
     var linger = Duration.seconds(30)
@@ -27,6 +27,7 @@ struct FilterTiming: Hashable, Sendable {
 ///          └───────────(ping: 404)──────────┘ messages after the last proof may be lost
 ///
 /// - A pushed message proves the subscription at its arrival; a ping or subscribe request, when it was sent. 429 proves nothing.
+/// - A node that has no room for further topics (503) keeps those that it accepted: ending the connection would give them up as well.
 /// - Unwanted topics are unsubscribed many at a time, or when there is no room for others. One topic always stays: a node
 ///   that has none of a client's topics has no subscription that could be proven.
 /// - A node that has forgotten its client accepts a further subscribe request as if it were the first, and then answers pings with success.
@@ -72,7 +73,7 @@ struct FilterSubscription {
     private var lastGoodPing: Instant?
     /// The time up to which the requests so far use up the pace (a token bucket in units of time).
     private var paceUsedUntil: Instant
-    /// The end of the rest after a rate limit response.
+    /// The end of the rest after a request that was refused for now.
     private var restsUntil: Instant
 
     init(ownTopics: [ContentTopic], pubsubTopicCount: Int, topicLimit: Int, timing: FilterTiming, at now: Instant) {
@@ -103,7 +104,9 @@ struct FilterSubscription {
     mutating func next(wanted: [ContentTopic], dropped: Set<ContentTopic> = [], at now: Instant) -> Action {
         if let part = plan.first { return .ask(.subscribe(part)) }
         if !leaving.isEmpty { return .ask(.unsubscribe(leaving)) }
-        let missing = wanted.filter { !topics.contains($0) }
+        // Each request has the own topics, also those that are not among the wanted ones, as when there are too many.
+        let own = wanted.isEmpty ? [] : ownTopics.filter { !topics.contains($0) }
+        let missing = own + wanted.filter { !topics.contains($0) && !own.contains($0) }
         let room = max(0, topicLimit - topics.count)
         let new = Array(missing.prefix(room))
         guard let proven else {
@@ -195,8 +198,8 @@ struct FilterSubscription {
         paceUsedUntil = max(paceUsedUntil, sent) + timing.pace
     }
 
-    /// The node refused the request because of its rate limit (429).
-    mutating func rateLimited(_ request: Request, sent: Instant, at now: Instant) {
+    /// The node refused the request because of its rate limit (429), or has no room for further topics or clients (503).
+    mutating func refusedForNow(_ request: Request, sent: Instant, at now: Instant) {
         if request == .ping { lastPing = sent }
         // The remaining topics are sent later. The own topics stay if the node accepted them before.
         for part in plan { topics.subtract(part) }

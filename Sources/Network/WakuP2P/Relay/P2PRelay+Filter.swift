@@ -74,8 +74,9 @@ extension P2PRelay {
             }
         }
         let now = Moment.now()
-        if status.isRateLimited {
-            lockedState.withLock { $0.filterPeers.rateLimited(request, peer, over: id, sent: sent, at: now.instant) }
+        if isForNow(status, request, of: peer) {
+            logger.info("filter node refused request for now", metadata: ["peer": "\(peer)", "status": .stringConvertible(status.code)])
+            lockedState.withLock { $0.filterPeers.refusedForNow(request, peer, over: id, sent: sent, at: now.instant) }
         } else if request.findsSubscription, status.code == StatusResponse.notFound {
             logger.info("filter node dropped the subscription", metadata: ["peer": "\(peer)"])
             lockedState.withLock { $0.filterPeers.forgotten(peer, over: id, at: now.instant) }
@@ -90,6 +91,14 @@ extension P2PRelay {
             if request != .ping { updateAttachment() }
             if !newTopics.isEmpty { lookBackAdded.signal() }
         }
+    }
+
+    /// Whether the node refuses a valid request because of its rate limit, or further topics because it or this client has too many. go-waku answers
+    /// the latter to subscribed clients, too, while it has no room for new ones.
+    private func isForNow(_ status: WakuStatus, _ request: FilterSubscription.Request, of peer: PeerID) -> Bool {
+        if status.code == 429 { return true }
+        guard status.code == 503, case .subscribe = request else { return false }
+        return lockedState.withLock { $0.filterPeers.accepted.contains(peer) }
     }
 
     /// The content topics to subscribe to, up to the node's limit. Logs once when there are more.
@@ -131,9 +140,4 @@ extension FilterSubscription.Request {
         case .subscribe: false
         }
     }
-}
-
-extension WakuStatus {
-    /// The rate limit is exceeded; the request itself is valid.
-    fileprivate var isRateLimited: Bool { code == 429 }
 }
