@@ -39,6 +39,8 @@ final class NwakuPublisher: Sendable {
             } catch {
                 // A cancellation says nothing about the node.
                 if Task.isCancelled { throw RelayError(code: .unavailable, message: "publishing was cancelled") }
+                // The node has it from a peer, or relayed it when it was pushed before and the answer was late. nwaku answers 500 then.
+                if error.message.contains("already-seen") { return .unconfirmed(canBeLookedUp: canBeLookedUp) }
                 if error.code == .status(413) { throw RelayError(code: .refused, message: error.message) }
                 if Self.isLightpushMissing(error) { services.withLock { $0.lightpush.noteMissing(at: .now()) } }
                 logger.debug("lightpush failed; publishing by relay", metadata: ["node": "\(api.address)", "reason": "\(error)"])

@@ -28,6 +28,17 @@ import Waku
         #expect(calls.withLock { $0 } == [push, publish] + (isMissing ? [publish] : [push, publish]))
     }
 
+    @Test func aMessageThatTheNodeHasAlreadyIsPublished() async throws {
+        let calls = Mutex<[String]>([])
+        try await ScriptedNode.serve { call, _ in
+            calls.withLock { $0.append(call) }
+            return call.contains("lightpush") ? (500, "Failed to publish: Dropping already-seen message") : nil
+        } _: { port in
+            #expect(try await makeRelay(port: port).publish(message(1), on: .statusDefault) == .unconfirmed(canBeLookedUp: true))
+        }
+        #expect(calls.withLock { $0 } == ["POST /lightpush/v3/message"])
+    }
+
     /// Its last answer may be hours old.
     @Test func theClockOfANodeThatDoesNotAnswerIsUnknown() async throws {
         let isDown = Mutex(false)

@@ -32,12 +32,13 @@ struct FilterTests {
         let stall = Stall()
         let client = Mutex<PeerID?>(nil)
         private let topicLimit: Int
+        private let pushText: String
         /// The subscribed topics. Like nwaku and go-waku, it counts all topics of a request towards the limit, also those that it has already.
         let topics = Mutex<Set<ContentTopic>>([])
 
         init(
             answering code: UInt32? = 200, subscriptionLimit: Int = .max, topicLimit: Int = 1000, hasStore: Bool = false,
-            pushCode: UInt32? = 200
+            pushCode: UInt32? = 200, pushText: String = ""
         ) {
             host = Host(key: NodeKey(key), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             self.code = code
@@ -45,6 +46,7 @@ struct FilterTests {
             self.topicLimit = topicLimit
             self.hasStore = hasStore
             self.pushCode = pushCode
+            self.pushText = pushText
         }
 
         func listen() async throws -> Multiaddr {
@@ -66,14 +68,15 @@ struct FilterTests {
                 let response = StatusResponse(requestID: request.requestID, status: status)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
-            host.serve(WakuProtocol.lightpush) { [pushed, pushCode, stall] stream in
+            host.serve(WakuProtocol.lightpush) { [pushed, pushCode, pushText, stall] stream in
                 var reader = MessageReader(stream, limit: 1 << 18)
                 guard let bytes = try await reader.next() else { return }
                 let request = try LightpushRequest(parsing: Array(bytes.readableBytesView))
                 pushed.add([request.message])
                 guard let pushCode else { return await stall.wait() }
                 let response = StatusResponse(
-                    requestID: request.requestID, status: WakuStatus(code: pushCode), relayPeerCount: pushCode == 200 ? 1 : nil)
+                    requestID: request.requestID, status: WakuStatus(code: pushCode, text: pushText),
+                    relayPeerCount: pushCode == 200 ? 1 : nil)
                 try await stream.writeMessage(ByteBuffer(bytes: response.encoded()))
             }
             return try await host.listen(on: try Multiaddr("/ip4/127.0.0.1/tcp/0"))
@@ -375,6 +378,27 @@ struct FilterTests {
         #expect(error?.code == .unavailable)
         await relay.stop()
         for node in refusing { await node.host.close() }
+    }
+
+    /// As after a time-out in which the nodes relayed it, or when a node has it from another that was asked at the same time.
+    @Test func aMessageThatLightpushNodesHaveAlreadyIsPublished() async throws {
+        let nodes = [FilterNode(pushCode: 420, pushText: "Dropping already-seen message"), FilterNode(pushCode: 420, pushText: "invalid")]
+        for (node, isSeen) in zip(nodes, [true, false]) {
+            var configuration = P2PRelay.Configuration(key: .generate(), peers: [try await node.listen()])
+            configuration.contentTopics = { _ in [ContentTopic(TopicTag(of: "a"))] }
+            let relay = RunningRelay(configuration)
+            try await eventually { !relay.relay.peers(speaking: WakuProtocol.lightpush).isEmpty }
+            let answer = message(on: ContentTopic(TopicTag(of: "b")))
+            if isSeen {
+                #expect(try await relay.relay.publish(answer, on: Self.topic) == .unconfirmed(canBeLookedUp: false))
+            } else {
+                let error = await #expect(throws: RelayError.self) { try await relay.relay.publish(answer, on: Self.topic) }
+                #expect(error?.code == .refused)
+            }
+            #expect(node.pushed.all == [answer])
+            await relay.stop()
+            await node.host.close()
+        }
     }
 
     @Test("Publishing does not wait for a lightpush node that does not answer")

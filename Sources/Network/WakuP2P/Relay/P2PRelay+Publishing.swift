@@ -105,7 +105,9 @@ extension P2PRelay {
         let push = LightpushRequest(requestID: RequestID.next(), pubsubTopic: pubsubTopic, message: message)
         let response = await requestPush(push.encoded(), of: peer, WakuProtocol.lightpush, StatusResponse.init(parsing:))
         guard let response, response.status.isSuccess else {
-            let code: RelayError.Code = response?.status.code == 413 ? .refused : .unavailable
+            // The peer has it from another peer, or relayed it when it was pushed before and the answer was late.
+            if response?.status.isAlreadySeen == true { return .unconfirmed(canBeLookedUp: hasStore) }
+            let code: RelayError.Code = [413, StatusResponse.invalidMessage].contains(response?.status.code) ? .refused : .unavailable
             throw RelayError(code: code, message: "lightpush at a peer failed: " + (response.map { "\($0.status)" } ?? "no answer"))
         }
         return response.relayPeerCount ?? 0 >= 1 ? .confirmed : .unconfirmed(canBeLookedUp: hasStore)

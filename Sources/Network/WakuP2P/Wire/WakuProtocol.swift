@@ -44,6 +44,8 @@ struct WakuStatus: Hashable, Sendable, CustomStringConvertible {
 
     /// Whether the code is 200.
     var isSuccess: Bool { code == 200 }
+    /// Whether a lightpush node refuses a message because it has it already, which only the text tells.
+    var isAlreadySeen: Bool { code == StatusResponse.invalidMessage && text.contains("already-seen") }
     var description: String { text.isEmpty ? "status \(code)" : "status \(code): \(text)" }
 }
 
@@ -53,6 +55,8 @@ struct WakuStatus: Hashable, Sendable, CustomStringConvertible {
 struct StatusResponse: Hashable, Sendable {
     /// The status code of a filter node that has no subscription of this client.
     static let notFound: UInt32 = 404
+    /// The status code of a lightpush node for a message that is invalid, too large, or ``WakuStatus/isAlreadySeen``.
+    static let invalidMessage: UInt32 = 420
 
     /// The id of the request.
     var requestID: String
