@@ -144,8 +144,7 @@ package final class NwakuStoreWatch: Relay {
         let now = Timestamp.now()
         let (topics, sweptUntil, additionCount) = sweep.withLock { ($0.topics, $0.sweptUntil, $0.additionCount) }
         let start = max(configuration.startTime, (sweptUntil ?? configuration.startTime) - Self.overlap)
-        let queries = StoreQuery.queries(
-            pubsubTopics: configuration.pubsubTopics, contentTopics: topics, from: start, to: now + Self.overlap)
+        let queries = StoreQuery.queries(pubsubTopics: configuration.pubsubTopics, contentTopics: topics, from: start)
         // Without topics there is nothing to query: whether the node answers is known by its health.
         if queries.isEmpty, state != .attached { _ = try await api.health() }
         for var query in queries {

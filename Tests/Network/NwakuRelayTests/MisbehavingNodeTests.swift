@@ -350,6 +350,24 @@ import Waku
         }
     }
 
+    /// logos-delivery refuses time ranges of more than a day, which both ends must give.
+    @Test func aWatchSinceMoreThanADayIsAnswered() async throws {
+        let start = Timestamp.now() - .seconds(2 * 24 * 3600)
+        try await ScriptedNode.serve { call, query in
+            guard call.hasPrefix("GET /store") else { return nil }
+            if let from = query["startTime"].flatMap({ Int64($0) }), let to = query["endTime"].flatMap({ Int64($0) }),
+                to - from > 24 * 3600 * 1_000_000_000
+            {
+                return (400, "time range exceeds 24h")
+            }
+            return (200, #"{"statusCode": 200, "messages": []}"#)
+        } _: { port in
+            let configuration = NwakuStoreWatch.Configuration(address: try makeAPI(port: port).address, startTime: start, interval: .zero)
+            let watch = NwakuStoreWatch(configuration: configuration, contentTopics: [topicA], client: client, logger: quiet)
+            try await during({ await watch.run { _ in } }) { try await eventually { watch.state == .attached } }
+        }
+    }
+
     /// A store with more messages than are read at once, the oldest first.
     @Test func theNextSweepGoesOnWhereThePageLimitEndedTheLast() async throws {
         let first = Timestamp.now() - .seconds(5000)

@@ -52,14 +52,11 @@ public struct StoreQuery: Hashable, Sendable {
 
     /// Queries for any number of content topics, ``maximumTopicCount`` in each; none without topics.
     package static func queries(
-        pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, to endTime: Timestamp? = nil,
-        isAscending: Bool = true
+        pubsubTopics: [PubsubTopic], contentTopics: [ContentTopic], from startTime: Timestamp, isAscending: Bool = true
     ) -> [StoreQuery] {
         pubsubTopics.flatMap { pubsubTopic in
             contentTopics.chunks(of: maximumTopicCount).map { topics in
-                StoreQuery(
-                    pubsubTopic: pubsubTopic, contentTopics: Array(topics), startTime: startTime, endTime: endTime, isAscending: isAscending
-                )
+                StoreQuery(pubsubTopic: pubsubTopic, contentTopics: Array(topics), startTime: startTime, isAscending: isAscending)
             }
         }
     }
