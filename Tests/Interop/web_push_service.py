@@ -1,6 +1,7 @@
 """A stand-in for a push service over TLS on loopback, with Python's standard library alone. Arguments: certificate, key.
 
-Prints "port N", then a JSON line for each request. The path chooses the answer: /status/N[/RETRY-AFTER], /slow/SECONDS/N, /redirect, /huge[/N], /endless, /silent, else 201.
+Prints "port N", then a JSON line for each request. The path chooses the answer: /status/N[/RETRY-AFTER], /slow/SECONDS/N, /redirect, /huge[/N], /endless, /silent,
+/limit/N (413 to a body of more than N bytes), else 201.
 """
 import base64
 import http.server
@@ -49,6 +50,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             while True:
                 self.wfile.write(b"x")
                 time.sleep(0.01)
+        elif parts[1] == "limit":
+            self.send_response(413 if len(body) > int(parts[2]) else 201)
+            self.finish_empty()
         elif parts[1] == "silent":
             time.sleep(60)
         else:

@@ -28,7 +28,8 @@ public enum WebPushEncryption {
     /// Length of the salt in bytes.
     public static let saltByteCount = 16
     private static let headerByteCount = saltByteCount + 4 + 1 + P256PublicKey.byteCount
-    /// The largest content: the whole body then has 4,096 bytes, which every push service accepts.
+    /// The largest content: the whole body then has 4,096 bytes, which push services should accept, RFC 8030. Mozilla's accepts 3,015 bytes for devices
+    /// that it reaches through Firebase or APNs.
     public static let maximumContentByteCount = 4096 - headerByteCount - 1 - AES128GCM.tagByteCount
     /// The sizes to which content is padded, so that a push service learns little from the size of a message.
     public static let contentSizes = [512, 1024, 2048, maximumContentByteCount]

@@ -48,7 +48,8 @@ extension DeliveryService {
                 table.postpone([delivery.waiting.id: now + Self.busyAddressPause], of: batch, at: .webPush(origin))
             }
             return table.origins.noteAnswer(
-                reply.answer, of: origin, endpointHash: message.subscription.endpoint.hashValue, from: reply.address, after: time, now: now)
+                reply.answer, of: origin, endpointHash: message.subscription.endpoint.hashValue, from: reply.address, after: time,
+                postCount: reply.postCount, now: now)
         }
         if isPaused {
             counters.add(.webPushOriginPaused)

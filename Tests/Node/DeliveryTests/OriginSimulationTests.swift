@@ -290,6 +290,26 @@ struct OriginSimulationTests {
         #expect(table.origins.figures(now: now).unavailableCount == 0)
     }
 
+    @Test("A message that took two posts takes two of the allowance of its service and of its address")
+    func secondPosts() throws {
+        var configuration = OriginQueues.Configuration()
+        configuration.standing.rate = 1
+        configuration.standing.burst = 2
+        for postCount in 1...2 {
+            var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
+            let now = Self.start
+            func posts(at time: Timestamp) -> [Int64] {
+                table.step(now: time).actions.flatMap { if case (_, .post(let batch)) = $0 { batch.deliveries } else { [] } }
+            }
+            table.add([try Self.arrival(1, at: 0)], isAwaited: false, clock: now, now: now)
+            #expect(posts(at: now) == [1])
+            _ = table.origins.noteAnswer(
+                .accepted, of: try Self.origin(0), endpointHash: 1, from: Self.address(0), after: .zero, postCount: postCount, now: now)
+            table.add([try Self.arrival(2, at: 0)], isAwaited: false, clock: now, now: now)
+            #expect(posts(at: now) == (postCount == 1 ? [2] : []))
+        }
+    }
+
     @Test("A notification that a push service did not accept is tried again, also if the table took a step before its post ended")
     func stepBeforeTheEnd() throws {
         var table = DeliveryTable([DeliveryQueue()])

@@ -106,6 +106,23 @@ struct WebPushClientTests {
         #expect(try Self.receiver.open(try #require(service.requests.first).body) == Array("{\"truncated\":true}".utf8))
     }
 
+    /// Mozilla's for a device behind Firebase, which takes 4,096 bytes of JSON with the body in base64.
+    @Test("A message that is too large for its push service goes out without its data, once")
+    func tooLargeForTheService() async throws {
+        let service = try await PushServiceStandIn()
+        let client = client(.file(path: service.authority))
+        let long = [UInt8](repeating: 0x20, count: 3000)
+        let reply = await client.post(try message(service.endpoint("/limit/3015"), whole: long))
+        #expect(reply.answer == .accepted && reply.postCount == 2)
+        #expect(try service.requests.map { try Self.receiver.open($0.body) } == [long, Array("{\"truncated\":true}".utf8)])
+        // One that refuses that, too, is not asked a third time; a message whose data does not make it larger is posted once.
+        for (path, whole, count) in [("/limit/100", long, 2), ("/limit/1", Array("{}".utf8), 1)] {
+            let refusal = await client.post(try message(service.endpoint(path), whole: whole))
+            #expect(refusal.answer == .refused && refusal.postCount == count)
+            #expect(service.requests.count { $0.path == path } == count)
+        }
+    }
+
     @Test("A message that is too long even so is given up without a post, and is no answer of the push service")
     func tooLong() async throws {
         let service = try await PushServiceStandIn()

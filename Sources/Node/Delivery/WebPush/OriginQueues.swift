@@ -227,8 +227,7 @@ struct OriginQueues {
         let actions = service.queue.actions(now: now)
         let postCount = actions.count { if case .post = $0 { true } else { false } }
         if postCount > 0 {
-            service.standing.posted(postCount, at: now)
-            if let address = service.address { addresses.posted(postCount, to: address, turn: &service.turn, at: now) }
+            takeAllowance(of: postCount, &service, now: now)
             if service.open == nil {
                 leaveLine(origin, &service)
                 self[part].open(service.domain)
@@ -268,6 +267,12 @@ struct OriginQueues {
         guard let open = service.open else { return false }
         if open.part != part { return part == .others || self[part].hasRoom(for: service.domain) }
         return open.since + configuration.turn <= now && self[part].isWanted(service.domain)
+    }
+
+    /// Takes posts from the allowances of a service and of its address.
+    private mutating func takeAllowance(of postCount: Int, _ service: inout Service, now: Timestamp) {
+        service.standing.posted(postCount, at: now)
+        if let address = service.address { addresses.posted(postCount, to: address, turn: &service.turn, at: now) }
     }
 
     private mutating func close(_ service: inout Service, now: Timestamp) {
@@ -313,12 +318,15 @@ struct OriginQueues {
     ///   - endpointHash: of the subscription's endpoint.
     ///   - address: where the answer came from; nil without one.
     ///   - time: the duration of the post.
+    ///   - postCount: the number of posts that it took, the first of which was taken from the allowances when it went out.
     mutating func noteAnswer(
-        _ answer: WebPushAnswer, of origin: WebPushOrigin, endpointHash: Int, from address: IPAddress?, after time: Duration, now: Timestamp
+        _ answer: WebPushAnswer, of origin: WebPushOrigin, endpointHash: Int, from address: IPAddress?, after time: Duration,
+        postCount: Int = 1, now: Timestamp
     ) -> Bool {
         guard var service = services.removeValue(forKey: origin) else { return false }
         defer { services[origin] = service }
         if let address { move(origin, &service, to: address.site, now: now) }
+        if postCount > 1 { takeAllowance(of: postCount - 1, &service, now: now) }
         if answer == .accepted { service.standing.accepted(at: now) }
         service.standing.answered(after: answer == .unanswered ? nil : time, isAccepted: answer == .accepted)
         return answer.isRefusal && service.standing.refused(endpoint: endpointHash, at: now)

@@ -9,7 +9,7 @@ package import NodeMetrics
 /// | 404, 410 | the subscription has ended |
 /// | 401, 403 | the VAPID key is not accepted |
 /// | 406, 408, 425, 429, 5xx | later, after `Retry-After` |
-/// | 3xx, 400, 413, others | the notification is refused |
+/// | 3xx, 400, 413, others | the notification is refused; after 413 it was posted again without its data, if that is smaller |
 package enum WebPushAnswer: Hashable, Sendable {
     case accepted
     case gone

@@ -6,7 +6,7 @@ package import WakuCrypto
 /// Encrypts messages and posts them to push services, RFC 8030.
 ///
 /// With several VAPID keys, a message is signed by the one that its subscription names. For others the keys are tried in order when a push service
-/// refuses one, and the key that was accepted is remembered.
+/// refuses one, and the key that was accepted is remembered. A message that is too large for a push service (413) is posted once more without its data.
 package final class WebPushClient: Sendable {
     package static let standardTimeout = Duration.seconds(15)
     private static let connectTimeout = Duration.seconds(5)
@@ -19,6 +19,7 @@ package final class WebPushClient: Sendable {
     private static let rememberedKeyCapacity = 10_000
     /// RFC 8030 allows 32 characters.
     private static let topicByteCount = 24
+    private static let tooLargeStatus = 413
 
     private struct Token {
         let header: String
@@ -78,7 +79,9 @@ package final class WebPushClient: Sendable {
         let first = accepted.withLock { $0.value(of: endpointHash) } ?? 0
         var reply = await post(message, signedBy: first, until: deadline, hasAnswered: hasAnswered)
         for place in keys.indices where reply.answer == .keyRefused && place != first && .now < deadline {
+            let postCount = reply.postCount
             reply = await post(message, signedBy: place, until: deadline, hasAnswered: hasAnswered)
+            reply.postCount += postCount
             if reply.answer == .accepted { accepted.withLock { $0.set(place, of: endpointHash) } }
         }
         return reply
@@ -92,10 +95,23 @@ package final class WebPushClient: Sendable {
         guard let body = WebPushEncryption.seal(content.whole, to: keys) ?? WebPushEncryption.seal(content.truncated, to: keys) else {
             return WebPushReply(.tooLong, reason: "the message is too long")
         }
+        let reply = await post(body, of: message, signedBy: place, until: deadline, hasAnswered: hasAnswered)
+        // Mozilla's service answers 413 to bodies over some 3,015 bytes for devices that it reaches through Firebase or APNs.
+        guard reply.status == Self.tooLargeStatus, let smaller = WebPushEncryption.seal(content.truncated, to: keys),
+            smaller.count < body.count
+        else { return reply }
+        var second = await post(smaller, of: message, signedBy: place, until: deadline, hasAnswered: hasAnswered)
+        second.postCount += reply.postCount
+        return second
+    }
+
+    private func post(
+        _ body: [UInt8], of message: WebPushMessage, signedBy place: Int, until deadline: ContinuousClock.Instant, hasAnswered: Bool
+    ) async -> WebPushReply {
         let time = now()
         let left = message.expires.since(time).components.seconds
         var headers = [
-            ("TTL", "\(max(0, left))"), ("Urgency", content.urgency.rawValue), ("Content-Encoding", "aes128gcm"),
+            ("TTL", "\(max(0, left))"), ("Urgency", message.content.urgency.rawValue), ("Content-Encoding", "aes128gcm"),
             ("Content-Type", "application/octet-stream"),
             ("Authorization", authorization(for: message.subscription.origin, by: place, at: time.rawValue / 1_000_000_000)),
         ]

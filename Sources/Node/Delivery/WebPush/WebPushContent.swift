@@ -6,7 +6,8 @@ public struct WebPushContent: Hashable, Sendable {
 
     /// Everything.
     package let whole: [UInt8]
-    /// Without the message, and with `"truncated":true`: for messages that do not fit into a push message.
+    /// Without the message, and with `"truncated":true`: for messages that do not fit into a push message, or are too large
+    /// for the push service.
     package let truncated: [UInt8]
     package let urgency: Urgency
 

@@ -10,6 +10,8 @@ package struct WebPushReply: Sendable {
     package let reason: String?
     /// Where a response came from.
     package let address: IPAddress?
+    /// The number of posts that the message took.
+    package var postCount = 1
 
     package init(_ answer: WebPushAnswer, status: Int? = nil, reason: String? = nil, address: IPAddress? = nil) {
         self.answer = answer
