@@ -146,6 +146,8 @@ package struct ClusterNeeds: Sendable {
     package let store: any Store
     /// The time after which an unanswered post is given up.
     package let gorushTimeout: Duration
+    /// The time for which answers are held.
+    package let replyDelay: Duration
     /// The maximum size of messages waiting for other nodes, in units of 4 KiB.
     package let waitingLimit: Int
     /// See ``NodeProtocol/registrants``.
@@ -159,12 +161,13 @@ package struct ClusterNeeds: Sendable {
     package let clockCompared: @Sendable (_ ahead: Duration) -> Bool
 
     package init(
-        store: any Store, gorushTimeout: Duration, waitingLimit: Int, registrants: [ProtocolNumber: (table: Table, column: Column)],
-        counters: Counters,
-        logger: Logger, now: @escaping @Sendable () -> Timestamp, clockCompared: @escaping @Sendable (_ ahead: Duration) -> Bool
+        store: any Store, gorushTimeout: Duration, replyDelay: Duration, waitingLimit: Int,
+        registrants: [ProtocolNumber: (table: Table, column: Column)], counters: Counters, logger: Logger,
+        now: @escaping @Sendable () -> Timestamp, clockCompared: @escaping @Sendable (_ ahead: Duration) -> Bool
     ) {
         self.store = store
         self.gorushTimeout = gorushTimeout
+        self.replyDelay = replyDelay
         self.waitingLimit = waitingLimit
         self.registrants = registrants
         self.counters = counters

@@ -33,7 +33,7 @@ public final class Counters: Sendable {
         init(_ label: ProtocolLabel, _ registry: MetricRegistry) {
             valid = KindLabel.allCases.map { registry.counter(.valid, label, $0) }
             answers = KindLabel.allCases.map { registry.histogram(.sinceReceipt, label, StageLabel.answered, $0) }
-            replyDelays = KindLabel.allCases.map { $0 == .registration ? nil : registry.histogram(.replyDelay, label, $0) }
+            replyDelays = KindLabel.allCases.map { registry.histogram(.replyDelay, label, $0) }
             latencies = StageLabel.allCases.flatMap { stage in
                 KindLabel.allCases.map { kind in
                     guard stage.concerns(kind) else { return nil }

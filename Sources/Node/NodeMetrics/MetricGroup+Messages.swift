@@ -47,7 +47,7 @@ extension Metric {
         help: "The same from the sender's timestamp, by the sender's clock; stage received is the delay of the network.")
     package static let replyDelay = Metric(
         "waku_push_reply_delay_seconds", ProtocolLabel.self, KindLabel.self, buckets: fineBuckets,
-        help: "How long answers to queries and requests were held until they were due (--reply-delay); not part of the time to answer.")
+        help: "How long answers were held until they were due (--reply-delay); not part of the time to answer.")
 
     /// In seconds: from half a millisecond to more than clients wait.
     package static let fineBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10]

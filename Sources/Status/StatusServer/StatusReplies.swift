@@ -19,7 +19,7 @@ struct StatusReplies: Sendable {
         question: MessageHash, charge: Charge
     ) -> Reply {
         Reply(
-            kind: KindLabel(kind), isHeld: kind != .registrationResponse, pubsubTopic: pubsubTopic, times: times, question: question,
+            kind: KindLabel(kind), expires: kind != .registrationResponse, pubsubTopic: pubsubTopic, times: times, question: question,
             charge: charge, byteCount: payload.count
         ) { [identity] now in
             let envelope = MetadataEnvelope.encode(kind, payload: payload, signedBy: identity)

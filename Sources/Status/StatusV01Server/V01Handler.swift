@@ -112,7 +112,7 @@ struct V01Handler: WakuHandler {
         node.replies.publish(
             server(of: message).replies.reply(
                 .registrationResponse, answer, to: claim.sender, message, for: limits.charge(of: claim.keyHash, at: node.now()),
-                isHeld: false))
+                expires: false))
     }
 
     /// Acknowledges a request when the outcomes of its deliveries are known.
@@ -182,7 +182,7 @@ struct V01Handler: WakuHandler {
             }
             guard let payload = V01.QueryRules.answer(rows)?.encoded() else { return nil }
             if limits.refuses(for: payer, { $0.answer(byteCount: payload.count, for: payer, at: now) }) { return nil }
-            return server.replies.reply(.queryResponse, payload, to: sender, message, for: payer, isHeld: true)
+            return server.replies.reply(.queryResponse, payload, to: sender, message, for: payer, expires: true)
         }
     }
 

@@ -14,9 +14,9 @@ struct V01Replies: Sendable {
     ///   - charge: the payer of its place among the answers that wait.
     func reply(
         _ type: V01.MessageType, _ payload: [UInt8], to recipient: PublicKey, _ question: Decoded<V01AddressedCommand>, for charge: Charge,
-        isHeld: Bool
+        expires: Bool
     ) -> Reply {
-        reply(payload, question, for: charge, isHeld: isHeld) { [identity] now in
+        reply(payload, question, for: charge, expires: expires) { [identity] now in
             let envelope = V01.Envelope.encode(type, payload: payload, signedBy: identity)
             return EnvelopeSealing.seal(envelope, to: .partitioned(recipient), wakuSigner: identity, at: now)
         }
@@ -30,18 +30,18 @@ struct V01Replies: Sendable {
         for charge: Charge
     ) -> Reply {
         let payload = V01.Acknowledgement(id: ackKey.named, error: error).encoded()
-        return reply(payload, question, for: charge, isHeld: true) { [identity] now in
+        return reply(payload, question, for: charge, expires: true) { [identity] now in
             let envelope = V01.Envelope.encode(.acknowledgement, payload: payload, signedBy: identity)
             return [V01.seal(envelope, under: ackKey, wakuSigner: identity, at: now)]
         }
     }
 
     private func reply(
-        _ payload: [UInt8], _ question: Decoded<V01AddressedCommand>, for charge: Charge, isHeld: Bool,
+        _ payload: [UInt8], _ question: Decoded<V01AddressedCommand>, for charge: Charge, expires: Bool,
         seal: @escaping @Sendable (Timestamp) -> [WakuMessage]
     ) -> Reply {
         Reply(
-            kind: question.kind, isHeld: isHeld, pubsubTopic: question.pubsubTopic, times: question.times, question: question.hash,
+            kind: question.kind, expires: expires, pubsubTopic: question.pubsubTopic, times: question.times, question: question.hash,
             charge: charge, byteCount: payload.count, seal: seal)
     }
 }

@@ -18,7 +18,7 @@ import WakuCrypto
     private static func item(_ mark: UInt8, byteCount: Int = 10, by charge: Charge = AnswerBufferTests.charge(0)) -> Publisher.Item {
         Publisher.Item(
             answer: Reply(
-                kind: .query, isHeld: true, pubsubTopic: .statusDefault, times: nil, question: nil, charge: charge, byteCount: byteCount
+                kind: .query, expires: true, pubsubTopic: .statusDefault, times: nil, question: nil, charge: charge, byteCount: byteCount
             ) { _ in [] },
             publications: [[Confirmations.Message(hash: MessageHash(bytes: []), places: [Int(mark)])]])
     }

@@ -167,7 +167,7 @@ struct ConfirmationsTests {
             let (payload, small) = (Payload(), answer())
             first = payload
             let large = Reply(
-                kind: small.kind, isHeld: small.isHeld, pubsubTopic: small.pubsubTopic, times: nil, question: nil,
+                kind: small.kind, expires: small.expires, pubsubTopic: small.pubsubTopic, times: nil, question: nil,
                 charge: .unattributed, byteCount: 1 << 20
             ) { now in withExtendedLifetime(payload) { small.seal(now) } }
             let isKept = confirmations.add(

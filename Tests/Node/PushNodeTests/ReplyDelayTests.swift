@@ -72,7 +72,18 @@ struct ReplyDelayTests {
         }
     }
 
-    @Test("posts to gorush and answers to registrations are not delayed")
+    /// status-go notes a registration only once its sending has ended, and ignores an answer that came before.
+    @Test("come after the delay for registrations, too")
+    func registrations() async throws {
+        try await withFedNode(identity, folder.path, ScriptedGorush(), configure: { $0.replyDelay = .seconds(1) }) { node, relay in
+            let start = ContinuousClock.now
+            await relay.feed(registration)
+            try await node.wait { relay.published.count == 1 }
+            #expect(start.duration(to: .now) >= .seconds(1) && node.count(.registrationStored) == 1)
+        }
+    }
+
+    @Test("posts to gorush are not delayed")
     func whatDoesNotWait() async throws {
         let gorush = ScriptedGorush()
         try await withFedNode(identity, folder.path, gorush, configure: { $0.replyDelay = .seconds(1) }) { node, relay in
@@ -108,7 +119,7 @@ struct ReplyDelayTests {
             group.addTask { try await services.run() }
             try await node.wait { relay.state == .attached }
             await relay.feed(registration + request())
-            try await node.wait { node.count(.requestAnswered) == 1 }
+            try await node.wait { node.count(.requestAnswered) == 1 && node.count(.registrationStored) == 1 }
             await services.triggerGracefulShutdown()
             try await group.waitForAll()
         }

@@ -29,7 +29,7 @@ import WakuCrypto
     private static func item(_ asker: Asker, about registrant: Int, at milliseconds: Int) -> Publisher.Item {
         let payer = hasher.payer(.registrant, [UInt8(asker.rawValue)] + withUnsafeBytes(of: registrant, Array.init))
         let answer = Reply(
-            kind: .query, isHeld: true, pubsubTopic: .statusDefault, times: nil, question: nil,
+            kind: .query, expires: true, pubsubTopic: .statusDefault, times: nil, question: nil,
             charge: Charge(payer, asker == .known ? .known : .stranger), byteCount: 1_000
         ) { _ in [] }
         return Publisher.Item(

@@ -1,4 +1,5 @@
-/// Times and bounds of the cluster. All nodes of a cluster must agree on them: they are constants of a release, except for ``gorushTimeout``.
+/// Times and bounds of the cluster. All nodes of a cluster must agree on them: they are constants of a release, except for ``gorushTimeout``
+/// and ``replyDelay``.
 package struct ClusterConfiguration: Hashable, Sendable {
     // MARK: Leases
 
@@ -56,9 +57,11 @@ package struct ClusterConfiguration: Hashable, Sendable {
     package let failureAnswerDelay: Duration = .milliseconds(2500)
     /// The time after which no client waits for an answer any more.
     package let answerExpiry: Duration = .seconds(30)
-    /// The time after receipt within which a registration must be answered; then the next rank publishes the answer.
+    /// The time for which answers are held: `--reply-delay`.
+    package var replyDelay: Duration = .zero
+    /// The time after receipt, besides ``replyDelay``, within which a registration must be answered; then the next rank publishes the answer.
     package let registrationAnswerTime: Duration = .milliseconds(700)
-    /// As ``registrationAnswerTime`` for a request, which waits up to 2 s for gorush.
+    /// The same for a request, which waits up to 2 s for gorush, as long as its answer is held at most.
     package let requestAnswerTime: Duration = .milliseconds(2000)
 
     // MARK: Changes

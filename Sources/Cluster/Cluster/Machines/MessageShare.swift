@@ -247,7 +247,7 @@ package struct MessageShare: Sendable {
     private func answerDue(_ message: Open, _ kind: Claim.Kind) -> Instant {
         let time =
             switch kind {
-            case .registration: configuration.registrationAnswerTime
+            case .registration: configuration.replyDelay + configuration.registrationAnswerTime
             case .request: configuration.requestAnswerTime
             }
         return message.heardAt + time + configuration.rankDelay * max(message.rank, 1)

@@ -73,6 +73,7 @@ package final class ClusterNode: ClusterMembership {
     package init(_ configuration: Configuration, on database: any SharedDatabase, for needs: ClusterNeeds) throws(StoreError) {
         var configuration = configuration
         configuration.times.gorushTimeout = needs.gorushTimeout
+        configuration.times.replyDelay = needs.replyDelay
         self.configuration = configuration
         self.database = database
         errors = RepeatedErrors(needs.logger)

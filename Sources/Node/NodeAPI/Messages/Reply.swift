@@ -7,9 +7,9 @@ package import Waku
 public struct Reply: Sendable {
     /// The kind of the message that it answers.
     package let kind: KindLabel
-    /// Whether it is held for the reply delay, because the client subscribes only now to the topic of the key that it created for the answer.
-    /// Registrations are answered on a topic to which the client is already subscribed.
-    package let isHeld: Bool
+    /// Whether it is dropped when it has waited too long for its publication. An answer to a registration counts however late it comes: the client
+    /// stays subscribed to the topic of its own key.
+    package let expires: Bool
     /// The pubsub topic of the message that it answers.
     package let pubsubTopic: PubsubTopic
     /// The times of the message that it answers.
@@ -24,11 +24,11 @@ public struct Reply: Sendable {
     package let seal: @Sendable (_ now: Timestamp) -> [WakuMessage]
 
     package init(
-        kind: KindLabel, isHeld: Bool, pubsubTopic: PubsubTopic, times: MessageTimes?, question: MessageHash?, charge: Charge,
+        kind: KindLabel, expires: Bool, pubsubTopic: PubsubTopic, times: MessageTimes?, question: MessageHash?, charge: Charge,
         byteCount: Int, seal: @escaping @Sendable (_ now: Timestamp) -> [WakuMessage]
     ) {
         self.kind = kind
-        self.isHeld = isHeld
+        self.expires = expires
         self.pubsubTopic = pubsubTopic
         self.times = times
         self.question = question
@@ -47,7 +47,7 @@ extension Reply {
             return
         }
         self.init(
-            kind: first.kind, isHeld: first.isHeld, pubsubTopic: first.pubsubTopic, times: first.times, question: first.question,
+            kind: first.kind, expires: first.expires, pubsubTopic: first.pubsubTopic, times: first.times, question: first.question,
             charge: first.charge, byteCount: replies.reduce(0) { $0 + $1.byteCount }
         ) { now in replies.flatMap { $0.seal(now) } }
     }

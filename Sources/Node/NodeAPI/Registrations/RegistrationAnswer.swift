@@ -71,7 +71,7 @@ extension NodeServices {
         let payer = limits?.hasher.payer(.owner, registration.owner.compressed)
         replies.publish(
             Reply(
-                kind: message.kind, isHeld: false, pubsubTopic: message.pubsubTopic, times: message.times, question: message.hash,
+                kind: message.kind, expires: false, pubsubTopic: message.pubsubTopic, times: message.times, question: message.hash,
                 charge: payer.map { Charge($0, .stranger) } ?? .unattributed, byteCount: answer.registration.count + 1
             ) { now in
                 [WakuMessage(payload: answer.sealed(to: registration.owner, by: registration.node), contentTopic: topic, timestamp: now)]

@@ -16,8 +16,8 @@ package struct NodeConfiguration: Sendable {
     package var maximumRequestAge = Duration.seconds(600) { didSet { retention = max(retention, maximumRequestAge) } }
     /// How long a request's answer waits for gorush. Clients wait 3 s.
     package var awaitLimit = Duration.seconds(2)
-    /// The minimum time between a query or request and its reply: light clients subscribe to the reply's topic only some 300 ms after they asked.
-    /// Registrations are answered at once.
+    /// The minimum time between a message and its reply: light clients subscribe to the reply's topic only some 300 ms after they asked, and status-go
+    /// ignores an answer to a registration that comes before it has noted the registration as sent.
     package var replyDelay = Duration.milliseconds(500)
     /// The maximum of ``replyDelay``: clients wait 3 s.
     package static let replyDelayLimit = Duration.seconds(2)

@@ -45,8 +45,9 @@ struct NodeFoundation: Sendable {
         catchUp = CatchUpMonitor(alarms: alarms)
         cluster = try makeCluster(
             ClusterNeeds(
-                store: store, gorushTimeout: gorush.map(\.timeout).max() ?? .seconds(60), waitingLimit: configuration.workLimit,
-                registrants: Self.registrants(of: protocols), counters: counters, logger: logger, now: now,
+                store: store, gorushTimeout: gorush.map(\.timeout).max() ?? .seconds(60), replyDelay: configuration.replyDelay,
+                waitingLimit: configuration.workLimit, registrants: Self.registrants(of: protocols), counters: counters, logger: logger,
+                now: now,
                 clockCompared: { [clock] in clock.compared(ahead: $0, of: "the database's") }))
     }
 

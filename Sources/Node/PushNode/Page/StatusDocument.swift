@@ -143,7 +143,7 @@ package struct StatusDocument {
     /// Answers are late on purpose, so that phones hear them: not part of the work.
     private var heldTime: String {
         status.replyDelay > .zero
-            ? "; answers to queries and requests leave no earlier than \(status.replyDelay.seconds.asTime) after the receipt (--reply-delay)"
+            ? "; answers leave no earlier than \(status.replyDelay.seconds.asTime) after the receipt (--reply-delay)"
             : ""
     }
 

@@ -111,7 +111,7 @@ package struct StatusFigures: Sendable {
     package var cluster: ClusterStatus?
     /// Why this node has no valid lease; nil while it has one, and for a single node.
     package var leaseFailure: String?
-    /// Answers to queries and requests are held until this long after the receipt: see ``NodeConfiguration/replyDelay``.
+    /// Answers are held until this long after the receipt: see ``NodeConfiguration/replyDelay``.
     package var replyDelay = Duration.zero
 
     /// The steps of messages and of notifications.

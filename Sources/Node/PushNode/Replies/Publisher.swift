@@ -27,7 +27,7 @@ final class Publisher: ReplyPublishing {
     static let capacity = 10_000
     private static let byteCapacity = 64 << 20
     private static let concurrency = 32
-    /// An answer that a client expects on the topic of a new key is dropped when it has waited for this time. Clients wait 3 s and ask again; late
+    /// An answer that ``Reply/expires`` is dropped when it has waited for this time. Clients wait 3 s and ask again; late
     /// answers still help them for a while.
     static let answerLifetime = Duration.seconds(10)
     private static let publicationTimeout = Duration.seconds(10)
@@ -81,10 +81,10 @@ final class Publisher: ReplyPublishing {
         counters.add(.answerLost, queue.put(Item(answer: answer, addedAt: now), due: due(answer), at: now))
     }
 
-    /// The answer to a registration goes to a topic that the client is subscribed to already; one to a query or request goes to the topic of a new
-    /// key, to which the client must subscribe first.
+    /// An answer to a query or request goes to the topic of a new key, to which a client subscribes only after it asked. status-go notes a query or
+    /// registration as its own only once its sending has ended, and ignores an answer that came before.
     private func due(_ answer: Reply) -> Duration? {
-        guard answer.isHeld, replyDelay > .zero else { return nil }
+        guard replyDelay > .zero else { return nil }
         return answer.times.map { start.duration(to: $0.received) + replyDelay }
     }
 
@@ -130,8 +130,7 @@ final class Publisher: ReplyPublishing {
 
     private func send(_ item: Item) async {
         let answer = item.answer
-        // An answer to a registration counts however late it comes: the client listens to the topic of its own key.
-        guard !answer.isHeld || uptime - item.addedAt < answerLifetime else { return lose(item) }
+        guard !answer.expires || uptime - item.addedAt < answerLifetime else { return lose(item) }
         let publishedAt = item.publishedAt ?? uptime
         let messages = answer.seal(.now())
         // An answer that did not arrive through one relay is published through another.

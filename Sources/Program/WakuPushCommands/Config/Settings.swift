@@ -120,7 +120,7 @@ enum Settings {
         "Requests older than this are dropped. A notification that gorush has not accepted by then expires.")
     static let replyDelay = Setting<OptionalDurationArgument>(
         "reply-delay", OptionalDurationArgument(DurationArgument("500ms")),
-        "Minimum time between a query or request and its reply: phones subscribe to the reply's topic about 300 ms after they asked. At most 2s. off: reply at once."
+        "Minimum time between a message and its reply: phones subscribe to the reply's topic about 300 ms after they asked, and ignore an answer to a registration that comes before its sending has ended. At most 2s. off: reply at once."
     )
     static let deriveAhead = Setting<SwitchArgument>(
         "derive-ahead", .on,

@@ -97,6 +97,18 @@ import Testing
         #expect(share.log.row(at: .at(due))?.prefixes == [key.prefix])
     }
 
+    /// Otherwise each registration would be answered by every node.
+    @Test func anotherNodeWaitsForAHeldAnswerToARegistration() {
+        var configuration = ClusterConfiguration()
+        configuration.replyDelay = .seconds(2)
+        var share = MessageShare(.number(1), configuration: configuration)
+        let claims = [key: Claim(node: .number(2), kind: .registration)]
+        _ = share.heard(key, rank: 1, at: .at(0))
+        #expect(check(&share, at: 700, claims: claims) == [])
+        #expect(share.nextWakeUp == .at(3400))
+        #expect(check(&share, at: 3400, claims: claims) == [.takeOverAnswer(key)])
+    }
+
     @Test func claimedMessageWhoseAnswerWasPublishedIsForgotten() {
         var share = share()
         _ = share.heard(key, rank: 1, at: .at(0))

@@ -141,7 +141,7 @@ struct StatusPageTests {
         status.replyDelay = .milliseconds(500)
         #expect(
             StatusDocument(status: status).text.contains(
-                "answers to queries and requests leave no earlier than 500 ms after the receipt (--reply-delay)"))
+                "answers leave no earlier than 500 ms after the receipt (--reply-delay)"))
     }
 
     @Test("An alarm names the section about it, and links to it where the address of the documentation is known")

@@ -125,7 +125,7 @@ extension EchoProtocol: WakuHandler {
         let payload = Array("\(word) ".utf8) + message.command.name
         node?.replies.publish(
             Reply(
-                kind: message.kind, isHeld: false, pubsubTopic: message.pubsubTopic, times: message.times, question: message.hash,
+                kind: message.kind, expires: false, pubsubTopic: message.pubsubTopic, times: message.times, question: message.hash,
                 charge: .unattributed, byteCount: payload.count
             ) { now in [WakuMessage(payload: payload, contentTopic: Self.answerTopic, timestamp: now)] })
     }
