@@ -7,8 +7,23 @@ import Synchronization
 extension DeliveryService {
     /// Takes up deliveries that are in the outbox and of this node's devices; a delivery that is in a queue already stays as it is. Deliveries that a
     /// former owner marked have the time of the first mark.
-    package func take(_ waiting: [WaitingDelivery]) async {
-        await enqueueFromOutbox(waiting, isAwaited: false, heldUntil: holds(of: waiting))
+    ///
+    /// - Parameter isInherited: whether this node has just become the owner of a device, so that its deliveries displace no others.
+    package func take(_ waiting: [WaitingDelivery], isInherited: @escaping @Sendable (DeviceID) -> Bool) async {
+        await enqueueFromOutbox(waiting, isAwaited: false, heldUntil: holds(of: waiting), isInherited: isInherited)
+    }
+
+    /// A delivery takes about 1.8 KB of memory: with the default limit 720 MB, within the 1 GiB that the deployment files give a node.
+    private static let inheritedFactor = 4
+
+    /// How many inherited deliveries this node may take up now. The others are left in the outbox: see ``leftInOutbox(_:)``.
+    package var inheritedRoom: Int {
+        max(0, Self.inheritedFactor * configuration.outboxLimit - table.withLock(\.queuedCount))
+    }
+
+    /// Records how many deliveries of this node's devices it has left in the outbox. They count as waiting.
+    package func leftInOutbox(_ count: Int) {
+        table.withLock { $0.leftInOutbox = count }
     }
 
     /// The ids that are in no queue of this node.
@@ -54,7 +69,7 @@ extension DeliveryService {
         let unknown = table.withLock { $0.heldUntil(deliveries.lazy.map(\.waiting.id)) }
         let marked = await share.mark(deliveries.map { ($0.waiting, hasUnknownOutcome: unknown[$0.waiting.id] != nil) })
         table.withLock { table in
-            for delivery in deliveries where !marked.contains(delivery.waiting.id) { table.forget(delivery.waiting.id) }
+            for delivery in deliveries where !marked.contains(delivery.waiting.id) { table.returnToOutbox(delivery.waiting.id) }
         }
         return deliveries.filter { marked.contains($0.waiting.id) }
     }

@@ -13,7 +13,8 @@ package final class DeliveryService: Sendable {
         /// The maximum time from the arrival of a request to its answer, which is an error if the store has not reported the outcome by then. Shorter
         /// than the clients' timeout of 3 s, and longer than ``awaitLimit``, so that gorush has its full time if the store answers within half a second.
         package var answerLimit: Duration { awaitLimit + .milliseconds(500) }
-        /// The maximum number of notifications waiting for gorush; beyond it the oldest are dropped.
+        /// The maximum number of notifications waiting for each gorush. Beyond it each new one displaces one; those that an earlier run left, or that
+        /// this node takes over from others, may be more.
         package var outboxLimit = 100_000
         /// See ``UnknownOutcome/hold``.
         package var unknownHold = Duration.seconds(5)
@@ -111,7 +112,7 @@ package final class DeliveryService: Sendable {
     /// - Throws: `StoreError`
     package func load() throws(StoreError) {
         let waiting = try store.read(DeliveryStorage.waitingDeliveries())
-        enqueue(waiting, isAwaited: false, heldUntil: holds(of: waiting))
+        enqueue(waiting, isAwaited: false, heldUntil: holds(of: waiting)) { _ in true }
     }
 
     /// The time from which each delivery that an earlier run or another node marked may be posted again.
@@ -134,21 +135,31 @@ package final class DeliveryService: Sendable {
 
     /// Enqueues notifications from the outbox, in commit order. Reads their devices, and blocks.
     ///
-    /// - Parameter heldUntil: see ``DeliveryTable/Arrival/heldUntil``.
-    private func enqueue(_ waiting: [WaitingDelivery], isAwaited: Bool, heldUntil: [Int64: Timestamp] = [:]) {
+    /// - Parameters:
+    ///   - heldUntil: see ``DeliveryTable/Arrival/heldUntil``.
+    ///   - isInherited: see ``DeliveryTable/Arrival/isInherited``.
+    private func enqueue(
+        _ waiting: [WaitingDelivery], isAwaited: Bool, heldUntil: [Int64: Timestamp] = [:],
+        isInherited: (DeviceID) -> Bool = { _ in false }
+    ) {
         let addresses = addresses(of: waiting)
         add(
             waiting.map {
                 let address = addresses[$0.device]
                 return DeliveryTable.Arrival(
                     waiting: $0, endpoint: endpoint(of: $0.device, at: address),
-                    recipient: address.map(PushRecipient.init), heldUntil: heldUntil[$0.id])
+                    recipient: address.map(PushRecipient.init), heldUntil: heldUntil[$0.id], isInherited: isInherited($0.device))
             }, isAwaited: isAwaited)
     }
 
     /// Does the same on one of the store's threads.
-    func enqueueFromOutbox(_ waiting: [WaitingDelivery], isAwaited: Bool = true, heldUntil: [Int64: Timestamp] = [:]) async {
-        try? await store.onReader { _ throws(StoreError) in self.enqueue(waiting, isAwaited: isAwaited, heldUntil: heldUntil) }
+    func enqueueFromOutbox(
+        _ waiting: [WaitingDelivery], isAwaited: Bool = true, heldUntil: [Int64: Timestamp] = [:],
+        isInherited: @escaping @Sendable (DeviceID) -> Bool = { _ in false }
+    ) async {
+        try? await store.onReader { _ throws(StoreError) in
+            self.enqueue(waiting, isAwaited: isAwaited, heldUntil: heldUntil, isInherited: isInherited)
+        }
     }
 
     private func add(_ arrivals: [DeliveryTable.Arrival], isAwaited: Bool) {

@@ -7,6 +7,7 @@ struct DeliveryTable {
     /// The number of deliveries kept ready to post; beyond it they are read from the outbox.
     private static let postableLimit = 1_024
     private static let elsewhereCapacity = 10_000
+    private static let returnedCapacity = 10_000
     private static let knownCapacity = 200_000
     /// The number of deliveries of a device that are moved to another endpoint at a time.
     private static let moveLimit = 100
@@ -39,6 +40,10 @@ struct DeliveryTable {
     private var awaited = AwaitedDeliveryTable()
     /// See ``markRemote(_:)``. An entry is removed when a request waits for it.
     private var elsewhere = GenerationalCache<DeliveryID, Void>(capacity: Self.elsewhereCapacity)
+    /// See ``returnToOutbox(_:)``.
+    private var returned = GenerationalCache<Int64, Void>(capacity: Self.returnedCapacity)
+    /// The number of inherited deliveries that are in the outbox and in no queue until there is room.
+    var leftInOutbox = 0
     /// Recipients for which gorush has accepted a notification.
     private var known = GenerationalCache<PushRecipient, Void>(capacity: Self.knownCapacity)
 
@@ -104,6 +109,9 @@ struct DeliveryTable {
         /// Set when a post by an earlier run or another node has an unknown outcome: the delivery is not posted again before this time, by the
         /// queue's clock, unless a repetition replaces the first on the device.
         var heldUntil: Timestamp?
+        /// Whether it was in the outbox before this process or node had to post it. It displaces no other from a full queue, so the queue may have more
+        /// than its limit.
+        var isInherited = false
     }
 
     /// - Parameters:
@@ -131,12 +139,16 @@ struct DeliveryTable {
             if arrival.queued?.trace != nil { isTraced = true }
             times[waiting.id] = arrival.queued?.times
             if endpoint != .unroutable, postable.count < Self.postableLimit { postable[waiting.id] = arrival.queued }
+            let isInherited = arrival.isInherited || returned.contains(waiting.id)
+            returned.remove(waiting.id)
+            let former = origins.waitingCount
             self[endpoint].add(
                 waiting.id, device: device, recipient: arrival.recipient, isKnown: arrival.recipient.map { known.contains($0) } ?? false,
-                expires: now + waiting.expires.since(clock), isAwaited: isAwaited, group: arrival.queued?.group, now: now)
+                expires: now + waiting.expires.since(clock), isAwaited: isAwaited, group: arrival.queued?.group, isInherited: isInherited,
+                now: now)
             queueChanged(endpoint)
+            if !isInherited { origins.evict(beyond: former) }
         }
-        origins.evictBeyondLimit()
     }
 
     private func isInFlight(_ id: Int64) -> Bool { index[id].map { self[$0.endpoint].isInFlight(id) } ?? false }
@@ -146,6 +158,7 @@ struct DeliveryTable {
     private mutating func moveFromFormer(_ device: DeviceID, _ recipient: PushRecipient? = nil, now: Timestamp) {
         guard let former = index.devices[device]?.former, !former.isEmpty, let endpoint = index.devices[device]?.endpoint else { return }
         let isKnown = recipient.map { known.contains($0) } ?? false
+        let formerCount = origins.waitingCount
         var room = Self.moveLimit
         let waiting = former.filter { hasQueue($0) }.map { ($0, self[$0].oldestWaiting(of: device) ?? .max) }
         for (former, _) in waiting.sorted(by: { $0.1 < $1.1 }) {
@@ -160,6 +173,7 @@ struct DeliveryTable {
         let done = former.filter { !hasQueue($0) || self[$0].lines[device] == nil }
         index.removeFormer(done, of: device)
         queueChanged(endpoint)
+        origins.evict(beyond: formerCount)
     }
 
     private func hasQueue(_ endpoint: EndpointID) -> Bool {
@@ -399,6 +413,11 @@ struct DeliveryTable {
         return entry.delivery
     }
 
+    /// Removes a delivery that could not be marked. When the outbox is scanned next, and it is still one of this node's, it does not count as new.
+    mutating func returnToOutbox(_ id: Int64) {
+        if forget(id) != nil { returned.set((), of: id) }
+    }
+
     /// Removes deliveries from the queue of an endpoint; requests may still wait for them.
     mutating func remove(_ ids: [Int64], from endpoint: EndpointID) {
         for id in ids { self[endpoint].remove(id) }
@@ -453,7 +472,8 @@ struct DeliveryTable {
 
     // MARK: Figures
 
-    var count: Int { index.entries.count }
+    var count: Int { queuedCount + leftInOutbox }
+    var queuedCount: Int { index.entries.count }
     /// The age of the delivery that has waited longest for a gorush, or for an endpoint; nil when none does. Web Push does not count: anybody may
     /// register a push service that does not answer.
     func oldestAge(at now: Timestamp) -> Duration? {

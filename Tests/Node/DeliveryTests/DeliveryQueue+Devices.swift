@@ -8,11 +8,12 @@ extension DeliveryQueue {
     ///
     /// - Parameter token: the number of its token; nil: unknown.
     mutating func add(
-        _ id: Int64, device: Int64, token: Int64? = nil, isKnown: Bool = false, expires: Timestamp, isAwaited: Bool = true, now: Timestamp
+        _ id: Int64, device: Int64, token: Int64? = nil, isKnown: Bool = false, expires: Timestamp, isAwaited: Bool = true,
+        isInherited: Bool = false, now: Timestamp
     ) {
         add(
             id, device: DeviceID(ProtocolNumber(rawValue: 1), row: device), recipient: token.map(Self.recipient), isKnown: isKnown,
-            expires: expires, isAwaited: isAwaited, now: now)
+            expires: expires, isAwaited: isAwaited, isInherited: isInherited, now: now)
     }
 
     static func recipient(_ token: Int64) -> PushRecipient {

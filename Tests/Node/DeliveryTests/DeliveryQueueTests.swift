@@ -313,6 +313,25 @@ struct DeliveryQueueTests {
         #expect(queue.actions(now: start).first == .evict([3]))
     }
 
+    /// What an earlier run or another node left is on disk already: it displaces nothing, and the queue gets no longer by new ones.
+    @Test func inheritedNotificationsStayBeyondTheLimit() throws {
+        var queue = queue([], configure: { $0.limit = 3 })
+        for id in Int64(1)...5 { queue.add(id, device: 7, expires: late, isInherited: true, now: start) }
+        #expect(queue.count == 5)
+        for id in Int64(6)...7 { queue.add(id, device: id, expires: late, now: start) }
+        #expect(queue.count == 5)
+        let actions = queue.actions(now: start)
+        #expect(actions.first == .evict([1, 2]))
+        let batch = try #require(batches(actions).first)
+        #expect(batch.deliveries.sorted() == [3, 6, 7])
+        _ = queue.finished(batch.id, outcome: .accepted, now: start)
+        // Below the limit there is room again.
+        queue.add(8, device: 8, expires: late, now: start)
+        #expect(queue.count == 3)
+        queue.add(9, device: 9, expires: late, now: start)
+        #expect(queue.count == 3 && !queue.contains(4))
+    }
+
     /// 1,000 devices of an attacker fill the queue while gorush is away: the waiting notifications of others stay.
     @Test func aFloodForManyDevicesDisplacesOnlyItsOwn() {
         var queue = queue([], configure: { $0.limit = 2_000 })

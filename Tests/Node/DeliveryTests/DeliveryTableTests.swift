@@ -28,14 +28,31 @@ struct DeliveryTableTests {
     }
 
     private mutating func add(
-        _ id: Int64, as number: Int64? = nil, for row: Int64 = 7, to endpoint: EndpointID, markedAt: Timestamp? = nil, at second: Int64
+        _ id: Int64, as number: Int64? = nil, for row: Int64 = 7, to endpoint: EndpointID, markedAt: Timestamp? = nil,
+        isInherited: Bool = false, at second: Int64
     ) {
         let device = DeviceID(ProtocolNumber(rawValue: 1), row: row)
         let waiting = WaitingDelivery(
             id: id, delivery: DeliveryID(hashing: [UInt8(number ?? id)]), device: device, expires: time(100), markedAt: markedAt)
-        let arrival = DeliveryTable.Arrival(waiting: waiting, endpoint: endpoint, recipient: PushRecipient(device))
+        let arrival = DeliveryTable.Arrival(
+            waiting: waiting, endpoint: endpoint, recipient: PushRecipient(device), isInherited: isInherited)
         table.add([arrival], isAwaited: false, clock: time(second), now: time(second))
         table.checkInvariants()
+    }
+
+    @Test("A delivery that could not be marked is not new when it is found again, so it displaces none")
+    mutating func returned() {
+        var configuration = DeliveryQueue.Configuration()
+        configuration.limit = 2
+        table = DeliveryTable([DeliveryQueue(configuration: configuration)])
+        for id in Int64(1)...3 { add(id, for: id, to: .gorush(0), isInherited: true, at: 1) }
+        table.returnToOutbox(2)
+        add(2, for: 2, to: .gorush(0), at: 2)
+        #expect(queueCounts == [3, 0])
+        // Once only: a row that is found again for another reason is new.
+        table.forget(2)
+        add(2, for: 2, to: .gorush(0), at: 3)
+        #expect(queueCounts == [2, 0])
     }
 
     /// Of each gorush, and of the deliveries that no endpoint takes.

@@ -546,26 +546,33 @@ struct OriginSimulationTests {
         #expect(count == 2 && turn == nil)
     }
 
-    @Test("Beyond the limit of the outbox, the longest queue loses deliveries")
+    @Test("Beyond the limit of the outbox, the longest queue loses deliveries, unless they are inherited")
     func eviction() throws {
         var configuration = OriginQueues.Configuration()
         configuration.waitingLimit = 100
         var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
         let (long, short) = (try Self.origin(0), try Self.origin(1))
-        func arrival(_ id: Int64, _ origin: WebPushOrigin) -> DeliveryTable.Arrival {
+        func arrival(_ id: Int64, _ origin: WebPushOrigin, isInherited: Bool = false) -> DeliveryTable.Arrival {
             let device = DeviceID(ProtocolNumber(rawValue: 1), row: id)
             let waiting = WaitingDelivery(
                 id: id, delivery: DeliveryID(hashing: withUnsafeBytes(of: id, Array.init)), device: device,
                 expires: Self.start + .seconds(600 + id))
-            return DeliveryTable.Arrival(waiting: waiting, endpoint: .webPush(origin))
+            return DeliveryTable.Arrival(waiting: waiting, endpoint: .webPush(origin), isInherited: isInherited)
+        }
+        func evicted() -> [Int64] {
+            table.step(now: Self.start).actions.flatMap { _, action -> [Int64] in
+                if case .evict(let ids) = action { ids } else { [] }
+            }
         }
         table.add((1...90).map { arrival($0, long) }, isAwaited: false, clock: Self.start, now: Self.start)
         table.add((91...120).map { arrival($0, short) }, isAwaited: false, clock: Self.start, now: Self.start)
         #expect(table.origins.waitingCount == 100)
-        let evicted = table.step(now: Self.start).actions.flatMap { _, action -> [Int64] in
-            if case .evict(let ids) = action { ids } else { [] }
-        }
-        #expect(evicted == Array(1...20))
+        #expect(evicted() == Array(1...20))
+
+        table.add((121...160).map { arrival($0, short, isInherited: true) }, isAwaited: false, clock: Self.start, now: Self.start)
+        #expect(table.origins.waitingCount == 140 && evicted().isEmpty)
+        table.add((161...165).map { arrival($0, long) }, isAwaited: false, clock: Self.start, now: Self.start)
+        #expect(table.origins.waitingCount == 140 && evicted().count == 5)
     }
 
     @Test(

@@ -23,6 +23,8 @@ struct ClusterState: Sendable {
     private(set) var finishedUpTo: [NodeID: (sequence: Int64, readAt: Instant)] = [:]
     /// Partitions whose outbox rows the next scan reads.
     var toScan: Set<PartitionNumber> = []
+    /// Partitions that this node got since a scan has queued all their deliveries: these are not new.
+    var inherited: Set<PartitionNumber> = []
     var stopping: Set<PartitionNumber> = []
     /// Deliveries that gorush has accepted, from other nodes' notifications; not looked up yet.
     var ended: Set<DeliveryID> = []

@@ -51,19 +51,29 @@ struct DeliverySharing: Sendable {
     ///
     /// - Returns: the number of deliveries in the outbox for this node's devices.
     private func scan(_ partitions: Set<PartitionNumber>) async -> Int {
-        let (own, failed) = node.state.withLock { state in
+        let (own, inherited, failed) = node.state.withLock { state in
             let now = Instant.now
-            return (partitions.filter { state.member.mark(in: $0, at: now) != nil }, state.outboxFailure != nil)
+            let own = partitions.filter { state.member.mark(in: $0, at: now) != nil }
+            let inherited = own.intersection(state.inherited)
+            state.inherited.subtract(own)
+            return (own, inherited, state.outboxFailure != nil)
         }
+        let isFull = partitions.count == node.configuration.times.partitionCount
         // After a failure a node that has handed its partitions over reads too, to learn whether it can again.
-        guard !own.isEmpty || failed else { return 0 }
-        let found = await node.onThread(node.deliveryThread) { database throws(StoreError) in
-            try database.ids(of: DeliveryStorage.outboxTable, by: DeliveryStorage.deviceColumn, in: own.sorted())
+        guard !own.isEmpty || failed else {
+            if isFull { delivery.leftInOutbox(0) }
+            return 0
         }
         do throws(StoreError) {
-            let ids = try found.get()
+            let new = try await ids(in: own.subtracting(inherited))
+            let old = inherited.isEmpty ? [] : try await ids(in: inherited)
             node.state.withLock { $0.outboxFailure = nil }
-            let unknown = delivery.unknown(among: ids)
+            // What there is no room for stays in the outbox until a later scan.
+            let unknownOld = delivery.unknown(among: old)
+            let taken = unknownOld.prefix(delivery.inheritedRoom)
+            if isFull { delivery.leftInOutbox(unknownOld.count - taken.count) }
+            let unknown = delivery.unknown(among: new) + taken
+            var isComplete = taken.count == unknownOld.count
             for start in stride(from: 0, to: unknown.count, by: Self.scanChunk) {
                 let chunk = Array(unknown[start..<min(start + Self.scanChunk, unknown.count)])
                 let waiting = await node.onThread(node.deliveryThread) { database throws(StoreError) in
@@ -74,14 +84,28 @@ struct DeliverySharing: Sendable {
                         }
                     }
                 }
-                await delivery.take(ownDeliveries(try waiting.get()))
+                let found = try waiting.get()
+                let deliveries = ownDeliveries(found)
+                if deliveries.count < found.count { isComplete = false }
+                await delivery.take(deliveries) { [node] in inherited.contains(node.partition(of: $0)) }
             }
-            return ids.count
+            if !isComplete { node.state.withLock { $0.inherited.formUnion(inherited) } }
+            return new.count + old.count
         } catch {
-            node.state.withLock { $0.outboxFailure = error }
+            node.state.withLock { state in
+                state.outboxFailure = error
+                state.inherited.formUnion(inherited)
+            }
             node.errors.log("failed to read the outbox", reason: error.message)
             return 0
         }
+    }
+
+    /// The ids of all deliveries in the outbox for these partitions, the oldest first.
+    private func ids(in partitions: Set<PartitionNumber>) async throws(StoreError) -> [Int64] {
+        try await node.onThread(node.deliveryThread) { database throws(StoreError) in
+            try database.ids(of: DeliveryStorage.outboxTable, by: DeliveryStorage.deviceColumn, in: partitions.sorted())
+        }.get()
     }
 
     /// The deliveries of this node's devices. A delivery has the time of its mark only if a former owner has set it.

@@ -104,6 +104,7 @@ struct LeaseRenewal: Sendable {
                 case .gained(let partition, _), .resume(let partition):
                     state.stopping.remove(partition)
                     state.toScan.insert(partition)
+                    state.inherited.insert(partition)
                 case .stop(let partition):
                     state.stopping.insert(partition)
                     left.insert(partition)

@@ -12,8 +12,8 @@ import Waku
 ///                                              ▲                                              │
 ///                                              └──────────────(after a pause)─────────────────┘
 ///
-/// Deliveries that are not in flight may expire, or be evicted when the queue is full: see ``EvictionOrder``. `remove` takes a delivery out at any
-/// stage; one in flight then gets no resolution.
+/// Deliveries that are not in flight may expire, or be evicted when new ones are added to a full queue: see ``EvictionOrder``. `remove` takes a delivery
+/// out at any stage; one in flight then gets no resolution.
 ///
 /// - **Order.** The deliveries of a device form a line, sorted by id. Only the first of a line is posted, so that no two are in flight at once; while
 ///   it is retried, only the deliveries of its own device wait.
@@ -148,18 +148,21 @@ package struct DeliveryQueue: Sendable {
     ///   - expires: the time at which it is given up.
     ///   - isAwaited: whether a request waits for its outcome.
     ///   - group: fresh deliveries of one group with consecutive ids go out together.
+    ///   - isInherited: whether it was in the outbox before this process or node had to post it. Only others displace deliveries from a full queue.
     ///   - now: the present time, by the queue's clock.
     package mutating func add(
         _ id: Int64, device: DeviceID, recipient: PushRecipient? = nil, isKnown: Bool = false, expires: Timestamp, isAwaited: Bool = true,
-        group: Int64? = nil, now: Timestamp
+        group: Int64? = nil, isInherited: Bool = false, now: Timestamp
     ) {
         latest = max(latest, now)
         guard deliveries[id] == nil else { return }
+        let former = deliveries.count
         deliveries[id] = Delivery(device: device, expires: expires, arrived: now, isAwaited: isAwaited, group: group)
         joinLine(id, of: device, recipient ?? PushRecipient(device), isKnown: isKnown)
         mayExpire(id)
         releaseFirst(of: device)
-        while deliveries.count > configuration.limit, !expiring.isEmpty { evictOne() }
+        // Inherited deliveries may be more than the limit: the others do not make them more, and displace one each.
+        if !isInherited, deliveries.count > max(configuration.limit, former) { evictOne() }
     }
 
     /// Removes a delivery that is no longer needed. If it is in flight, the outcome of its batch no longer applies to it.

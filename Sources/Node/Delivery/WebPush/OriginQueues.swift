@@ -20,7 +20,7 @@ struct OriginQueues {
         var turn = Duration.seconds(10)
         /// Services that wait longer for a place are reported.
         let longWait = Duration.seconds(3)
-        /// The maximum number of deliveries in all queues. Beyond it, some are evicted: see ``OriginRoom``.
+        /// The maximum number of deliveries in all queues. Beyond it, each new one displaces one: see ``OriginRoom``.
         var waitingLimit = 100_000
         var standing = OriginStanding.Configuration()
         var queue = Self.standardQueue
@@ -166,8 +166,9 @@ struct OriginQueues {
         if let address { addresses.join(address, inFlight: counts.inFlight, standing: configuration.standing, now: now) }
     }
 
-    mutating func evictBeyondLimit() {
-        while waitingCount > configuration.waitingLimit, let origin = room.loser {
+    /// - Parameter count: what remains in any case: more than the limit if deliveries were inherited.
+    mutating func evict(beyond count: Int) {
+        while waitingCount > max(configuration.waitingLimit, count), let origin = room.loser {
             let before = waitingCount
             services[origin]?.queue.evictOne()
             queueChanged(origin)

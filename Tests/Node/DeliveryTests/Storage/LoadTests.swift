@@ -56,6 +56,26 @@ struct LoadTests {
         #expect(service.unknown(among: [waiting.id]).isEmpty)
     }
 
+    @Test("All deliveries that an earlier run left stay, also if the limit was lowered; a new one displaces one")
+    func loadedBeyondTheLimit() async throws {
+        var waiting: [WaitingDelivery] = []
+        for number in 1...5 { waiting.append(try await fixture.store.enqueue(DeliveryStoreFixture.delivery(UInt8(number)))) }
+        var configuration = DeliveryService.Configuration()
+        configuration.outboxLimit = 2
+        let counters = Counters([.delivery])
+        let now = Timestamp(rawValue: 10)
+        let service = DeliveryService(
+            configuration, store: fixture.store, sources: DeliverySources([]), gorush: [.none], counters: counters,
+            alarms: Alarms(registry: counters.registry, now: { now }), logger: Logger(label: "test"), now: { now })
+        try service.load()
+        #expect(service.waitingCount == 5 && service.unknown(among: waiting.map(\.id)).isEmpty)
+        await service.enqueueFromOutbox([try await fixture.store.enqueue(DeliveryStoreFixture.delivery(6))])
+        let evicted = service.table.withLock { table in
+            table.step(now: service.steadyNow).actions.compactMap { if case .evict(let ids) = $0.action { ids } else { nil } }
+        }
+        #expect(evicted.joined().count == 1)
+    }
+
     @Test("A delivery that another process left is enqueued when a request waits for it, and the request goes on waiting")
     func lookedUp() async throws {
         let waiting = try await fixture.store.enqueue(DeliveryStoreFixture.delivery(1))
