@@ -30,6 +30,7 @@ public enum WakuPushProgram {
     /// - Returns: the exit code.
     package static func run<Root: AsyncParsableCommand>(_ root: Root.Type, name: String) async -> Int32 {
         forbidCoreDump()
+        endOnSignals()
         return await Invocation.$current.withValue(Invocation.current.named(name)) { await runCommand(of: root) }
     }
 
@@ -41,6 +42,16 @@ public enum WakuPushProgram {
         guard getrlimit(resource, &limits) == 0 else { return }
         limits.rlim_cur = 0
         setrlimit(resource, &limits)
+    }
+
+    /// The kernel drops signals with the default action for the first process of a container, so a stop during a start would be lost. Commands that handle
+    /// or ignore a signal replace this.
+    private static func endOnSignals() {
+        guard getpid() == 1 else { return }
+        for number in [SIGTERM, SIGINT, SIGHUP] {
+            // nil is SIG_DFL. An ignored signal stays ignored.
+            if signal(number, { _exit(128 + $0) }) != nil { signal(number, SIG_IGN) }
+        }
     }
 
     private static func runCommand<Root: AsyncParsableCommand>(of root: Root.Type) async -> Int32 {

@@ -101,8 +101,8 @@ package enum UnfinishedFiles {
     ///
     /// Safe to share: they are only kept alive.
     private nonisolated(unsafe) static let sources: [any DispatchSourceSignal] = [SIGTERM, SIGINT, SIGHUP].compactMap { number in
-        // nil is SIG_DFL.
-        guard signal(number, SIG_IGN) == nil else { return nil }
+        let former = signal(number, SIG_IGN)
+        guard unsafeBitCast(former, to: Int.self) != unsafeBitCast(SIG_IGN, to: Int.self) else { return nil }
         let source = DispatchSource.makeSignalSource(signal: number, queue: DispatchQueue.global())
         source.setEventHandler {
             paths.withLock { paths in
@@ -114,6 +114,8 @@ package enum UnfinishedFiles {
                 sigaddset(&own, number)
                 pthread_sigmask(SIG_UNBLOCK, &own, nil)
                 raise(number)
+                // The first process of a container survives that, and must not continue without its files.
+                _exit(128 + number)
             }
         }
         source.activate()

@@ -53,6 +53,27 @@ struct AdminRecoveryTests {
         Issue.record("the command was never interrupted")
     }
 
+    @Test(
+        "A signal ends the first process of a container, too, and leaves no file",
+        .enabled(if: FirstProcess.isAllowed, "user namespaces are not allowed here"))
+    func interruptedFirstProcess() async throws {
+        let node = try OperatedNode()
+        defer { node.gorush.stop() }
+        node.record(await (try await node.start()).stop())
+        let folder = try TemporaryFolder()
+        let file = folder.path + "/file"
+        for _ in 0..<20 {
+            let child = try FirstProcess.start(
+                ["admin", "backup", file, "--data", node.data, "--identity", node.server.path], endingAt: file + ".partial")
+            let status = await child.status
+            let left = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect([0, 128 + SIGTERM].contains(status) && left.allSatisfy { $0 == "file" }, "\(child.errors)")
+            if left.isEmpty { return }
+            unlink(file)
+        }
+        Issue.record("the command was never interrupted")
+    }
+
     /// After a backup under load, loss of all data and a restore, the client still gets its answers.
     @Test func backupAndRestore() async throws {
         let node = try OperatedNode()

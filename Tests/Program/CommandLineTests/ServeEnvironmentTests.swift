@@ -57,6 +57,20 @@ struct ServeEnvironmentTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path + "/other"))
     }
 
+    /// The node is not ready for signals yet when it makes its database.
+    @Test(
+        "SIGTERM during its start ends a daemon that is the first process of a container",
+        .enabled(if: FirstProcess.isAllowed, "user namespaces are not allowed here"))
+    func signalDuringTheStart() async throws {
+        let data = folder.path + "/data"
+        let daemon = try FirstProcess.start(
+            [
+                "serve", "--identity", key.path, "--data", data, "--gorush", "http://127.0.0.1:1", "--relay", "loopback",
+                "--http", "127.0.0.1:\(try freePort())", "--loopback-listen", "127.0.0.1:\(try freePort())",
+            ], endingAt: data + "/waku-push.sqlite")
+        #expect([0, 128 + SIGTERM].contains(await daemon.status), "\(daemon.errors)")
+    }
+
     /// A core dump would have its keys.
     @Test func aCrashWritesNoCoreFile() async throws {
         let daemon = try await Daemon.start(
