@@ -323,6 +323,19 @@ import WakuCrypto
         #expect(try await network.client(version, identity, store: store).isSending)
     }
 
+    /// As advertisements of many contacts do after the start.
+    @Test(arguments: ClientVersion.allCases)
+    func recordThatChangesDuringACommitIsStoredByTheNextOneAlone(version: ClientVersion) async throws {
+        let store = RecordingStore()
+        let client = try await network.client(version, store: store)
+        let driver = try #require(client as? any ClientDriver)
+        store.setDuringCommit { if $0 <= 10 { driver.watch(newKey()) } }
+        client.setSending(true)
+        try await client.whileRunning { _ in try await eventually { store.commits.count >= 11 } }
+        #expect(store.commits.dropFirst().prefix(10).allSatisfy { $0.count == 1 })
+        #expect(try await store.load().count == 11)
+    }
+
     /// A query is about ten contacts.
     @Test(arguments: ClientVersion.allCases)
     func aFailedQueryOfTheStoreLeavesTheOtherContactsLookedUp(version: ClientVersion) async throws {

@@ -10,7 +10,7 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
     private struct State {
         var machine: Machine
         let clock: SteadyClock
-        /// Changes and actions not yet stored and performed. A cancelled run leaves actions here, and changes if they could not be stored.
+        /// Changes and actions that no commit was made for yet. A cancelled run leaves actions here, and changes if they could not be stored.
         var pending = Output()
         var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
         /// Signalled after each event; added by ``run(_:deliver:perform:)`` and by callers that wait for an outcome.
@@ -29,6 +29,18 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
             pending.changes.merge(output.changes) { _, new in new }
             pending.actions += output.actions
             outputCount += 1
+        }
+
+        /// Takes the pending output for a commit. Output during the commit becomes pending again, so that each commit stores only what is new.
+        mutating func takePending() -> (output: Output, outputCount: Int) {
+            defer { pending = Output() }
+            return (pending, outputCount)
+        }
+
+        /// Makes output pending again that was not stored or performed. Later changes of the same records replace it.
+        mutating func putBack(_ output: Output) {
+            pending.changes.merge(output.changes) { new, _ in new }
+            pending.actions = output.actions + pending.actions
         }
 
         mutating func makeID() -> Int {
@@ -175,14 +187,15 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
                 group.cancelAll()
             }
             for await _ in signals {
-                let (pending, outputCount) = state.withLock { ($0.pending, $0.outputCount) }
+                let (output, outputCount) = state.withLock { $0.takePending() }
                 do throws(ClientStoreError) {
-                    try await commit(pending.changes)
+                    try await commit(output.changes)
                     failures = 0
-                    if noteStored(pending, outputCount) { notifyObservers() }
-                    for action in pending.actions { perform(action, &group) }
+                    if noteStored(outputCount) { notifyObservers() }
+                    for action in output.actions { perform(action, &group) }
                 } catch {
                     // Nothing is sent before the state behind it is stored.
+                    state.withLock { $0.putBack(output) }
                     failures += 1
                     if failures == 1, !Task.isCancelled { report(.storeFailed(reason: error.message)) }
                     try? await Task.sleep(
@@ -212,31 +225,24 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
     /// of its own makes this one.
     private func storePending() async {
         await Task { [self] in
-            let (changes, outputCount) = state.withLock { ($0.pending.changes, $0.outputCount) }
+            let (output, outputCount) = state.withLock { $0.takePending() }
             do throws(ClientStoreError) {
-                try await commit(changes)
+                try await commit(output.changes)
             } catch {
+                state.withLock { $0.putBack(output) }
                 return report(.storeFailed(reason: error.message))
             }
             state.withLock { state in
                 state.storedCount = outputCount
-                if state.outputCount == outputCount { state.pending.changes = [:] }
+                state.putBack(Output(actions: output.actions))
             }
         }.value
     }
 
-    /// Removes stored output from `pending`; output that arrived while it was being stored stays.
-    ///
     /// - Returns: Whether more outputs are stored than before.
-    private func noteStored(_ stored: Output, _ outputCount: Int) -> Bool {
+    private func noteStored(_ outputCount: Int) -> Bool {
         state.withLock { state in
             defer { state.storedCount = outputCount }
-            if state.outputCount == outputCount {
-                state.pending = Output()
-            } else {
-                // Records that changed again meanwhile are stored again, which is harmless.
-                state.pending.actions.removeFirst(stored.actions.count)
-            }
             return state.storedCount != outputCount
         }
     }
