@@ -1,21 +1,24 @@
 /// A priority queue of unique ids, smallest key first. Inserting and removing an id takes logarithmic time.
 package struct IndexedHeap<ID: Hashable & Sendable, Key: Comparable & Sendable>: Sendable {
-    private struct Entry {
-        let key: Key
-        let id: ID
+    @usableFromInline struct Entry {
+        @usableFromInline let key: Key
+        @usableFromInline let id: ID
+
+        @inlinable init(key: Key, id: ID) { (self.key, self.id) = (key, id) }
     }
 
     /// A binary heap: the children of `i` are at `2i + 1` and `2i + 2`, and have no smaller keys.
-    private var entries: [Entry] = []
-    private var places: [ID: Int] = [:]
+    @usableFromInline var entries: [Entry] = []
+    @usableFromInline var places: [ID: Int] = [:]
 
-    package init() {}
+    @inlinable package init() {}
 
-    var count: Int { entries.count }
-    var isEmpty: Bool { entries.isEmpty }
-    var first: (key: Key, id: ID)? { entries.first.map { ($0.key, $0.id) } }
+    @inlinable package var count: Int { entries.count }
+    @inlinable package var isEmpty: Bool { entries.isEmpty }
+    @inlinable package var first: (key: Key, id: ID)? { entries.first.map { ($0.key, $0.id) } }
 
     /// - Precondition: the heap does not contain the id.
+    @inlinable
     package mutating func insert(_ id: ID, key: Key) {
         precondition(places[id] == nil)
         entries.append(Entry(key: key, id: id))
@@ -24,6 +27,7 @@ package struct IndexedHeap<ID: Hashable & Sendable, Key: Comparable & Sendable>:
     }
 
     /// Removes an id. Returns whether the heap contained it.
+    @inlinable
     @discardableResult
     package mutating func remove(_ id: ID) -> Bool {
         guard let place = places.removeValue(forKey: id) else { return false }
@@ -35,18 +39,21 @@ package struct IndexedHeap<ID: Hashable & Sendable, Key: Comparable & Sendable>:
         return true
     }
 
+    @inlinable
     package mutating func popFirst() -> ID? {
         guard let first else { return nil }
         remove(first.id)
         return first.id
     }
 
-    private mutating func put(_ entry: Entry, at place: Int) {
+    @inlinable
+    mutating func put(_ entry: Entry, at place: Int) {
         entries[place] = entry
         places[entry.id] = place
     }
 
-    private mutating func siftUp(from start: Int) {
+    @inlinable
+    mutating func siftUp(from start: Int) {
         var place = start
         let entry = entries[place]
         while place > 0, entry.key < entries[(place - 1) / 2].key {
@@ -56,7 +63,8 @@ package struct IndexedHeap<ID: Hashable & Sendable, Key: Comparable & Sendable>:
         if place != start { put(entry, at: place) }
     }
 
-    private mutating func siftDown(from start: Int) {
+    @inlinable
+    mutating func siftDown(from start: Int) {
         var place = start
         let entry = entries[place]
         while true {

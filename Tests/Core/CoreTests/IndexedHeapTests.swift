@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import Delivery
+@testable import Core
 
 struct IndexedHeapTests {
     @Test func keepsTheOrderOfASortedArray() {
