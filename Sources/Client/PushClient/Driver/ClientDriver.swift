@@ -238,17 +238,18 @@ extension ClientDriver {
         turn { $0.refresh(registrant, also: servers, at: $1) }
         // A store that does not answer is waited for longer only while there is no server to query.
         let isDiscovered: @Sendable (Machine, Timestamp) -> Bool? = { $0.isDiscovered(registrant, at: $1) ? true : nil }
-        if await runner.wait(min(timeout, NotificationMachine.sourceLimit), isDiscovered) == nil {
-            _ = await runner.wait(timeLeft()) { $0.directory.servers(of: registrant).isEmpty ? isDiscovered($0, $1) : true }
+        let key = RecordKey.registrant(registrant)
+        if await runner.wait(min(timeout, NotificationMachine.sourceLimit), about: key, isDiscovered) == nil {
+            _ = await runner.wait(timeLeft(), about: key) { $0.directory.servers(of: registrant).isEmpty ? isDiscovered($0, $1) : true }
         }
         // An advertisement that was found may name servers to query.
         turn { $0.refresh(registrant, at: $1) }
-        _ = await runner.wait(timeLeft()) { $0.isQueryPending(about: registrant, at: $1) ? nil : true }
+        _ = await runner.wait(timeLeft(), about: key) { $0.isQueryPending(about: registrant, at: $1) ? nil : true }
         if Task.isCancelled { throw .cancelled }
         let found = knownDevices(of: registrant)
         guard found.isEmpty, servers.isEmpty else { return found }
-        let isServerless = runner.read { machine, now in
-            machine.surroundings(at: now).isServerless(registrant) && machine.advertisementFlaws[registrant] == nil
+        let isServerless = runner.read { machine, _ in
+            machine.surroundings.isServerless(registrant) && machine.advertisementFlaws[registrant] == nil
         }
         if isServerless {
             runner.report(.noServerKnown(registrant))
@@ -291,7 +292,7 @@ extension ClientDriver {
         guard isSending else { throw .sendingIsOff }
         while true {
             let outcomes = await withTaskCancellationHandler {
-                await runner.wait(nil, whileRunning: true) { machine, _ -> [DeviceOutcome]? in
+                await runner.wait(nil, about: .message(id), whileRunning: true) { machine, _ -> [DeviceOutcome]? in
                     guard let record = machine.notifications.messages[id] else { return [] }
                     return record.isFinished ? record.outcomes : nil
                 }

@@ -13,8 +13,11 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
         /// Changes and actions that no commit was made for yet. A cancelled run leaves actions here, and changes if they could not be stored.
         var pending = Output()
         var listeners: [Int: AsyncStream<PushClientEvent>.Continuation] = [:]
-        /// Signalled after each event; added by ``run(_:deliver:perform:)`` and by callers that wait for an outcome.
-        var observers: [Int: AsyncStream<Void>.Continuation] = [:]
+        /// Added by ``run(_:deliver:perform:)``, and by callers that wait for an outcome. Those of a record are signalled when it changed or was
+        /// stored, the others after each event: with thousands of callers, most events concern only one.
+        var observers: [RecordKey?: [Int: AsyncStream<Void>.Continuation]] = [:]
+        /// The records in the commit under way.
+        var storing: Set<RecordKey> = []
         var isStarted = false
         var isRunning = false
         /// The number of outputs so far. `storedCount` is how many of them were stored.
@@ -34,13 +37,29 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
         /// Takes the pending output for a commit. Output during the commit becomes pending again, so that each commit stores only what is new.
         mutating func takePending() -> (output: Output, outputCount: Int) {
             defer { pending = Output() }
+            storing = Set(pending.changes.keys)
             return (pending, outputCount)
         }
 
         /// Makes output pending again that was not stored or performed. Later changes of the same records replace it.
         mutating func putBack(_ output: Output) {
+            storing = []
             pending.changes.merge(output.changes) { new, _ in new }
             pending.actions = output.actions + pending.actions
+        }
+
+        mutating func noteStored(_ outputCount: Int) {
+            storing = []
+            storedCount = outputCount
+        }
+
+        /// Whether the first outputs are stored, or at least all changes of this record.
+        func isStored(_ outputCount: Int, _ key: RecordKey?) -> Bool {
+            storedCount >= outputCount || key.map { !storing.contains($0) && !pending.changes.keys.contains($0) } ?? false
+        }
+
+        func observers(of keys: Set<RecordKey>) -> [AsyncStream<Void>.Continuation] {
+            (keys.map(Optional.some) + [nil]).flatMap { key in observers[key].map { Array($0.values) } ?? [] }
         }
 
         mutating func makeID() -> Int {
@@ -96,27 +115,31 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
         let (result, observers) = state.withLock { state in
             let now = state.now
             let result = event(&state.machine, now)
-            state.add(state.machine.settle(at: now))
-            return (result, Array(state.observers.values))
+            let output = state.machine.settle(at: now)
+            state.add(output)
+            return (result, state.observers(of: output.affected.reduce(into: Set(output.changes.keys)) { $0.insert(.registrant($1)) }))
         }
         for observer in observers { observer.yield() }
         return result
     }
 
-    /// Waits until `test` returns a value for the machine and the changes before it were stored.
+    /// Waits until `test` returns a value for the machine and the changes before it, or at least those of the record, were stored.
     ///
-    /// - Parameter whileRunning: Whether to return when ``run(_:deliver:perform:)`` ends.
+    /// - Parameters:
+    ///   - key: The record that `test` depends on; nil if it depends on others, too.
+    ///   - whileRunning: Whether to return when ``run(_:deliver:perform:)`` ends.
     /// - Returns: nil after the timeout, when the task was cancelled, or when nothing runs any more.
     func wait<R: Sendable>(
-        _ timeout: Duration?, whileRunning: Bool = false, _ test: @escaping @Sendable (Machine, _ now: Timestamp) -> R?
+        _ timeout: Duration?, about key: RecordKey? = nil, whileRunning: Bool = false,
+        _ test: @escaping @Sendable (Machine, _ now: Timestamp) -> R?
     ) async -> R? {
-        let (signals, id) = addObserver()
-        defer { removeObserver(id) }
+        let (signals, id) = addObserver(of: key)
+        defer { removeObserver(id, of: key) }
         return await withTimeout(timeout) { [self] in
             var outcome: (result: R, outputCount: Int)?
             for await _ in signals {
                 if outcome == nil { outcome = state.withLock { state in test(state.machine, state.now).map { ($0, state.outputCount) } } }
-                if let outcome, state.withLock(\.storedCount) >= outcome.outputCount { return outcome.result }
+                if let outcome, state.withLock({ $0.isStored(outcome.outputCount, key) }) { return outcome.result }
                 if whileRunning, !state.withLock(\.isRunning) { return nil }
             }
             return nil
@@ -191,7 +214,7 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
                 do throws(ClientStoreError) {
                     try await commit(output.changes)
                     failures = 0
-                    if noteStored(outputCount) { notifyObservers() }
+                    noteStored(output, outputCount)
                     for action in output.actions { perform(action, &group) }
                 } catch {
                     // Nothing is sent before the state behind it is stored.
@@ -233,18 +256,18 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
                 return report(.storeFailed(reason: error.message))
             }
             state.withLock { state in
-                state.storedCount = outputCount
+                state.noteStored(outputCount)
                 state.putBack(Output(actions: output.actions))
             }
         }.value
     }
 
-    /// - Returns: Whether more outputs are stored than before.
-    private func noteStored(_ outputCount: Int) -> Bool {
-        state.withLock { state in
-            defer { state.storedCount = outputCount }
-            return state.storedCount != outputCount
+    private func noteStored(_ output: Output, _ outputCount: Int) {
+        let observers = state.withLock { state in
+            defer { state.noteStored(outputCount) }
+            return state.storedCount == outputCount ? [] : state.observers(of: Set(output.changes.keys))
         }
+        for observer in observers { observer.yield() }
     }
 
     private func wakeUp(at time: Timestamp) -> Task<Void, Never> {
@@ -257,23 +280,27 @@ final class MachineRunner<Version: ClientVersion>: Sendable {
 
     // MARK: Observers
 
-    private func addObserver() -> (stream: AsyncStream<Void>, id: Int) {
+    private func addObserver(of key: RecordKey? = nil) -> (stream: AsyncStream<Void>, id: Int) {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let id = state.withLock { state in
             let id = state.makeID()
-            state.observers[id] = continuation
+            state.observers[key, default: [:]][id] = continuation
             return id
         }
         continuation.yield()
         return (stream, id)
     }
 
-    private func removeObserver(_ id: Int) {
-        state.withLock { $0.observers.removeValue(forKey: id) }?.finish()
+    private func removeObserver(_ id: Int, of key: RecordKey? = nil) {
+        let observer = state.withLock { state in
+            defer { if state.observers[key]?.isEmpty == true { state.observers[key] = nil } }
+            return state.observers[key]?.removeValue(forKey: id)
+        }
+        observer?.finish()
     }
 
     private func notifyObservers() {
-        for observer in state.withLock({ Array($0.observers.values) }) { observer.yield() }
+        for observer in state.withLock({ $0.observers.values.flatMap(\.values) }) { observer.yield() }
     }
 
     // MARK: Events

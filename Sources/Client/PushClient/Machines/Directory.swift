@@ -20,6 +20,8 @@ struct Directory: Sendable {
     let cryptography: any ClientCryptography
     private(set) var registrants: [PublicKey: RegistrantRecord] = [:]
     private var changed: Set<PublicKey> = []
+    /// Registrants about whom anything changed, stored or not.
+    private var affected: Set<PublicKey> = []
     /// The look-up of each registrant's latest advertisement in the network's store. Each run makes one, and another one after a long time without
     /// messages. No result: it is under way.
     private var lookUps: [PublicKey: LookUpResult?] = [:]
@@ -38,11 +40,17 @@ struct Directory: Sendable {
         guard record != before else { return }
         registrants[registrant] = record
         changed.insert(registrant)
+        affected.insert(registrant)
     }
 
     mutating func takeChanges() -> Set<PublicKey> {
         defer { changed = [] }
         return changed
+    }
+
+    mutating func takeAffected() -> Set<PublicKey> {
+        defer { affected = [] }
+        return affected
     }
 
     // MARK: Watching
@@ -57,6 +65,7 @@ struct Directory: Sendable {
     mutating func forget(_ registrant: PublicKey) {
         lookUps[registrant] = nil
         queries[registrant] = nil
+        affected.insert(registrant)
         if registrants.removeValue(forKey: registrant) != nil { changed.insert(registrant) }
     }
 
@@ -90,6 +99,7 @@ struct Directory: Sendable {
     mutating func beginLookUp(of registrant: PublicKey) -> Bool {
         guard !isLookingUp(registrant), lookUps[registrant] != .found else { return false }
         lookUps[registrant] = .some(nil)
+        affected.insert(registrant)
         return true
     }
 
@@ -99,7 +109,10 @@ struct Directory: Sendable {
     }
 
     mutating func endLookUps(of registrants: [PublicKey], _ result: LookUpResult) {
-        for registrant in registrants where isLookingUp(registrant) { lookUps[registrant] = result }
+        for registrant in registrants where isLookingUp(registrant) {
+            lookUps[registrant] = result
+            affected.insert(registrant)
+        }
     }
 
     /// Records that a message came from this device. Senders of whom nothing is known are not recorded: they may be anyone.
@@ -131,6 +144,7 @@ struct Directory: Sendable {
 
     mutating func noteQuery(about registrant: PublicKey, at now: Timestamp) {
         queries[registrant] = now
+        affected.insert(registrant)
     }
 
     // MARK: Finding

@@ -82,7 +82,7 @@ extension NotificationMachine {
     ///
     /// - Parameter wasAnswered: Whether every server answered; else its time was over.
     mutating func queryEnded(about registrant: PublicKey, wasAnswered: Bool) {
-        for id in active {
+        for id in active.ids(for: registrant) {
             guard var record = messages[id] else { continue }
             let before = record
             for index in record.recipients.indices where record.recipients[index].registrant == registrant {

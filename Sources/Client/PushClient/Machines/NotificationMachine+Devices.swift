@@ -34,7 +34,7 @@ extension NotificationMachine {
             actions.append(.query(registrant))
             return
         }
-        let isQueryPending = client.unanswered.contains(registrant) && directory.awaitsAnswers(about: registrant, known)
+        let isQueryPending = directory.awaitsAnswers(about: registrant, known) && client.queries.isUnanswered(about: registrant)
         if directory.isLookingUp(registrant) || isQueryPending {
             let isOver = search.isWaitOver(at: now)
             guard isOver, !known.usable.isEmpty else {
@@ -84,7 +84,7 @@ extension NotificationMachine {
     ///   - begun: When the query began; rows learned earlier do not count.
     func knowsAll(of registrant: PublicKey, _ directory: Directory, since begun: Timestamp) -> Bool {
         var isAwaited = false
-        for id in active {
+        for id in active.ids(for: registrant) {
             guard let record = messages[id] else { continue }
             if record.recipients.contains(where: { $0.registrant == registrant && $0.search != nil }) { return false }
             for device in record.devices where device.registrant == registrant && device.state == .querying {

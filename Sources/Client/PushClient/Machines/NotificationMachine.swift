@@ -58,9 +58,7 @@ struct NotificationMachine: Sendable {
         let own: (registrant: PublicKey, installationID: InstallationID)
         /// Whether servers are known that can be queried about any registrant.
         let listsServers: Bool
-        let queried: Set<PublicKey>
-        /// Registrants about whom servers may still answer a query.
-        let unanswered: Set<PublicKey>
+        let queries: QueryTable
 
         func isAskable(_ registrant: PublicKey) -> Bool {
             listsServers || !directory.servers(of: registrant).isEmpty
@@ -80,30 +78,37 @@ struct NotificationMachine: Sendable {
         didSet { deviceLimit = min(max(deviceLimit, 1), Self.maximumDeviceLimit) }
     }
 
+    /// How often ended messages are searched for old ones.
+    private static let forgettingPeriod = Duration.seconds(60)
+
     private(set) var messages: [[UInt8]: MessageRecord] = [:]
     var requests: [Ticket: Request] = [:]
     var nextTicket: Ticket = 1
     var actions: [Action] = []
     private(set) var changed: Set<[UInt8]> = []
-    private(set) var active: Set<[UInt8]> = []
+    var active = ActiveMessages()
+    /// ``Surroundings/listsServers`` of the last ``wake(_:at:jitter:)``.
+    private var listedServers = false
+    private var forgotAt: Timestamp?
 
     init(restoring records: [MessageRecord] = [], queriesOnceAfterRefusal: Bool = false) {
         self.queriesOnceAfterRefusal = queriesOnceAfterRefusal
         for var record in records {
             record.resume()
             messages[record.messageID] = record
-            if !record.isFinished { active.insert(record.messageID) }
+            if !record.isFinished { active.insert(record) }
         }
     }
 
     /// In a second run of the same process: restarts the requests and queries of the first run.
     mutating func resume() {
-        for id in active {
+        for id in active.ids {
             guard var record = messages[id] else { continue }
             record.resume()
             guard record != messages[id] else { continue }
             messages[id] = record
             changed.insert(id)
+            active.noteChange(of: record)
         }
     }
 
@@ -130,7 +135,7 @@ struct NotificationMachine: Sendable {
     ) {
         forgetOldOutcomes(at: now)
         var record =
-            messages[message.messageID]
+            messages[message.messageID].flatMap { isOld($0, at: now) ? nil : $0 }
             ?? MessageRecord(
                 messageID: message.messageID, chatHash: chat, authorHash: author,
                 kind: message.kind.rawValue, content: message.content, begun: now, recipients: [])
@@ -157,7 +162,7 @@ struct NotificationMachine: Sendable {
             record.begun = now
         }
         messages[message.messageID] = record
-        active.insert(message.messageID)
+        active.insert(record)
         changed.insert(message.messageID)
     }
 
@@ -167,19 +172,25 @@ struct NotificationMachine: Sendable {
     }
 
     mutating func cancelAll() {
-        for id in sortedActive { giveUp(id, .cancelled) }
+        for id in active.sorted { giveUp(id, .cancelled) }
     }
 
     mutating func forget(_ registrant: PublicKey) {
-        for id in sortedActive { giveUp(id, .cancelled, for: registrant) }
+        for id in active.ids(for: registrant) { giveUp(id, .cancelled, for: registrant) }
     }
 
     mutating func forgetOldOutcomes(at now: Timestamp) {
-        for (id, record) in messages where record.isFinished && now.since(record.begun) >= Self.outcomeLife {
+        guard forgotAt.map({ now.since($0) >= Self.forgettingPeriod }) ?? true else { return }
+        forgotAt = now
+        for (id, record) in messages where isOld(record, at: now) {
             messages[id] = nil
             changed.insert(id)
         }
         requests = requests.filter { now.since($0.value.begun) < Self.messageLife }
+    }
+
+    private func isOld(_ record: MessageRecord, at now: Timestamp) -> Bool {
+        record.isFinished && now.since(record.begun) >= Self.outcomeLife
     }
 
     // MARK: Time
@@ -188,39 +199,23 @@ struct NotificationMachine: Sendable {
 
     /// Whether a message is not finished for the registrant.
     func isUnfinished(_ registrant: PublicKey) -> Bool {
-        active.contains { id in
+        active.ids(for: registrant).contains { id in
             guard let record = messages[id] else { return false }
             return record.recipients.contains { $0.registrant == registrant && $0.search != nil }
                 || record.devices.contains { $0.registrant == registrant && !$0.isDone }
         }
     }
 
-    private var sortedActive: [[UInt8]] { active.sorted { $0.lexicographicallyPrecedes($1) } }
+    var nextWakeUp: Timestamp? { active.nextWakeUp }
 
-    var nextWakeUp: Timestamp? {
-        var earliest: Timestamp?
-        for id in active {
-            guard let record = messages[id] else { continue }
-            var next = record.begun + Self.messageLife
-            for device in record.devices {
-                switch device.state {
-                case .asking(_, let deadline): if let deadline { next = min(next, deadline.time) }
-                case .askingAgain(_, let at): next = min(next, at.time)
-                case .resting(let until): next = min(next, until.time)
-                case .ready, .querying, .done: break
-                }
-            }
-            for recipient in record.recipients {
-                if let until = recipient.search?.restsUntil { next = min(next, until.time) }
-                if case .until(let limit)? = recipient.search?.wait { next = min(next, limit.time) }
-            }
-            earliest = min(earliest ?? next, next)
-        }
-        return earliest
-    }
-
+    /// Goes on with the messages that can: something that they wait for happened, or their time has come.
     mutating func wake(_ client: Surroundings, at now: Timestamp, jitter: inout Jitter) {
-        for id in sortedActive { advance(id, client, at: now, jitter: &jitter) }
+        if client.listsServers != listedServers { active.noteNews() }
+        listedServers = client.listsServers
+        for id in active.takeDue(at: now) {
+            advance(id, client, at: now, jitter: &jitter)
+            if let record = messages[id] { active.wait(record) }
+        }
     }
 
     // MARK: Progress
@@ -239,7 +234,7 @@ struct NotificationMachine: Sendable {
         for index in record.devices.indices {
             let registrant = record.devices[index].registrant
             let isResting = if case .resting = record.devices[index].state { true } else { false }
-            record.devices[index].noteTime(at: now, isQuerying: client.queried.contains(registrant))
+            record.devices[index].noteTime(at: now, isQuerying: client.queries.isUnderWay(about: registrant))
             guard record.devices[index].state == .ready else { continue }
             // Every known server failed for a round: a server not known yet may have the device.
             if isResting, client.isAskable(registrant), record.devices[index].wasRefused != true { actions.append(.query(registrant)) }
@@ -265,10 +260,14 @@ struct NotificationMachine: Sendable {
         for failed in record.failed where !before.failed.contains(failed) {
             report(id, DeviceOutcome(registrant: failed.registrant, installationID: nil, result: .gaveUp(failed.reason)))
         }
-        if record.isFinished, active.remove(id) != nil { record.content = [] }
+        if record.isFinished, active.contains(id) {
+            active.remove(record)
+            record.content = []
+        }
         guard record != messages[id] else { return }
         messages[id] = record
         changed.insert(id)
+        if active.contains(id) { active.noteChange(of: record) }
     }
 
     private mutating func report(_ id: [UInt8], _ outcome: DeviceOutcome) {

@@ -21,6 +21,8 @@ struct PushClientMachine<Version: ClientVersion>: Sendable {
     private(set) var advertisementFlaws: [PublicKey: AdvertisementFlaw] = [:]
     /// Servers to query about others besides those that this client is registered with. Set by the application at each start.
     var contactServers: [PushServer] = []
+    /// Registrants about whom anything changed since the last output.
+    private var affected: Set<PublicKey> = []
     private var isStarted = false
     private var jitter: Jitter
     private var actions: [Action] = []
@@ -69,6 +71,7 @@ extension PushClientMachine {
         if Version.watchesOwnDevices, own.isReceiving, !watched.contains(publicKey) { watched.append(publicKey) }
         watched.sort { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
         directory.beginRun(lookingUp: watched, at: now)
+        notifications.active.noteNews()
         if !watched.isEmpty {
             actions.append(.watch(watched))
             actions.append(.lookUp(watched))
@@ -112,8 +115,8 @@ extension PushClientMachine {
         // The output of one machine may unblock another: a query that can't be sent ends at once.
         repeat { wakeNotifications(at: now) } while collect(at: now)
         if isStarted, advertising.wake(at: now) { actions.append(.advertise(Version.advertisement(of: self, at: now))) }
-        var output = Output(actions: actions)
-        actions = []
+        var output = Output(actions: actions, affected: affected)
+        (actions, affected) = ([], [])
         for key in registrations.takeChanges() { output.changes[.server(key)] = .some(registrations.servers[key].map(Record.server)) }
         for key in directory.takeChanges() { output.changes[.registrant(key)] = .some(directory.registrants[key].map(Record.registrant)) }
         for id in notifications.takeChanges() { output.changes[.message(id)] = .some(notifications.messages[id].map(Record.message)) }
@@ -128,15 +131,18 @@ extension PushClientMachine {
     }
 
     private mutating func wakeNotifications(at now: Timestamp) {
+        let news = directory.takeAffected().union(queries.takeAffected())
+        notifications.active.noteNews(about: news)
+        affected.formUnion(news)
         // Before the start, restored messages stay as they are.
         guard isStarted, notifications.isActive else { return }
-        notifications.wake(surroundings(at: now), at: now, jitter: &jitter)
+        notifications.wake(surroundings, at: now, jitter: &jitter)
     }
 
-    func surroundings(at now: Timestamp) -> NotificationMachine.Surroundings {
+    var surroundings: NotificationMachine.Surroundings {
         NotificationMachine.Surroundings(
             directory: directory, own: (publicKey, own.installationID), listsServers: !own.serverKeys.isEmpty || !contactServers.isEmpty,
-            queried: queries.registrants, unanswered: queries.unanswered(at: now))
+            queries: queries)
     }
 
     /// - Returns: Whether a change may let the machines continue.
@@ -155,6 +161,7 @@ extension PushClientMachine {
             switch action {
             case .query(let registrant):
                 query(registrant, at: now)
+                notifications.active.noteNews(about: [registrant])
                 goesOn = true
             case .request(let ticket, let server, let request): actions.append(.request(ticket, server: server, request))
             case .report(let event): actions.append(.report(event))
@@ -188,7 +195,7 @@ extension PushClientMachine {
     ///
     /// - Parameter others: Servers to query in any case, besides the known ones.
     mutating func refresh(_ registrant: PublicKey, also others: [PublicKey] = [], at now: Timestamp) {
-        if !others.isEmpty || surroundings(at: now).isAskable(registrant) && needsQuery(about: registrant, at: now) {
+        if !others.isEmpty || surroundings.isAskable(registrant) && needsQuery(about: registrant, at: now) {
             query(registrant, also: others, isForCaller: true, at: now)
         }
     }
@@ -405,6 +412,9 @@ struct MachineOutput<Version: ClientVersion>: Sendable {
     /// nil removes the record.
     var changes: [RecordKey: MachineRecord<Version>?] = [:]
     var actions: [MachineAction<Version>] = []
+    /// Registrants about whom anything changed, stored or not, as at the end of a look-up.
+    var affected: Set<PublicKey> = []
 
+    /// Whether there is nothing to store or to perform.
     var isEmpty: Bool { changes.isEmpty && actions.isEmpty }
 }

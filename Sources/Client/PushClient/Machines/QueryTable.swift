@@ -26,6 +26,11 @@ struct QueryTable: Sendable {
         var deadline: Timestamp?
         var answered: Set<PublicKey> = []
         var isEnded = false
+        /// Whether the deadline has passed.
+        var isOver = false
+
+        /// Whether servers may still answer in time, also when the query ended because some device was found.
+        var isUnanswered: Bool { answered != servers && !isOver && (!isEnded || deadline != nil) }
     }
 
     private(set) var queries: [Ticket: Query] = [:]
@@ -36,6 +41,8 @@ struct QueryTable: Sendable {
     private var waiting: ArraySlice<(registrant: PublicKey, servers: Set<PublicKey>, isForCaller: Bool)> = []
     /// The registrants in ``waiting``.
     private var waitingRegistrants: Set<PublicKey> = []
+    /// Registrants about whom queries began, were answered or ended.
+    private var affected: Set<PublicKey> = []
 
     /// - Parameter isForCaller: Whether a caller waits for the answers: its query goes before those of messages.
     /// - Returns: The new query's ticket; nil when a query about the registrant is pending, or must wait: see ``beginWaiting(at:isNeeded:)``.
@@ -47,6 +54,7 @@ struct QueryTable: Sendable {
             return isUnderWay ? nil : add(registrant, servers, ownCheckAt: ownCheckAt, at: now)
         }
         let isNew = registrants.insert(registrant).inserted
+        affected.insert(registrant)
         if isNew, registrants.count - waitingRegistrants.count <= Self.limit { return add(registrant, servers, ownCheckAt: nil, at: now) }
         if isForCaller, isNew || waitingRegistrants.contains(registrant) {
             // Its former place, if it has one, is skipped.
@@ -68,6 +76,7 @@ struct QueryTable: Sendable {
         while let next = waiting.first, registrants.count - waitingRegistrants.count < Self.limit {
             waiting.removeFirst()
             guard waitingRegistrants.remove(next.registrant) != nil else { continue }
+            affected.insert(next.registrant)
             guard next.isForCaller || isNeeded(next.registrant) else {
                 registrants.remove(next.registrant)
                 continue
@@ -90,14 +99,18 @@ struct QueryTable: Sendable {
         return ticket
     }
 
-    var nextWakeUp: Timestamp? { queries.values.lazy.filter { !$0.isEnded }.compactMap(\.deadline).min() }
+    /// The next deadline of a query that is under way, or that servers may still answer.
+    var nextWakeUp: Timestamp? { queries.values.lazy.filter { !$0.isEnded || $0.isUnanswered }.compactMap(\.deadline).min() }
 
-    /// Registrants about whom servers may still answer in time, also when a query ended because some device was found.
-    func unanswered(at now: Timestamp) -> Set<PublicKey> {
-        queries.values.reduce(into: waitingRegistrants) { registrants, query in
-            guard query.ownCheckAt == nil, query.answered != query.servers else { return }
-            if !query.isEnded || query.deadline.map({ $0 > now }) ?? false { registrants.insert(query.registrant) }
-        }
+    mutating func takeAffected() -> Set<PublicKey> {
+        defer { affected = [] }
+        return affected
+    }
+
+    /// Whether servers may still answer a query about the registrant in time.
+    func isUnanswered(about registrant: PublicKey) -> Bool {
+        waitingRegistrants.contains(registrant)
+            || queries.values.contains { $0.registrant == registrant && $0.ownCheckAt == nil && $0.isUnanswered }
     }
 
     func isUnderWay(about registrant: PublicKey) -> Bool {
@@ -109,13 +122,21 @@ struct QueryTable: Sendable {
     }
 
     mutating func expire(at now: Timestamp) -> [Query] {
-        queries.filter { !$0.value.isEnded && $0.value.deadline.map { $0 <= now } ?? false }.keys.sorted().compactMap { end($0) }
+        let over = queries.filter { !$0.value.isOver && $0.value.deadline.map { $0 <= now } ?? false }.keys.sorted()
+        for ticket in over {
+            queries[ticket]?.isOver = true
+            if let query = queries[ticket], query.ownCheckAt == nil { affected.insert(query.registrant) }
+        }
+        return over.compactMap { end($0) }
     }
 
     mutating func end(_ ticket: Ticket) -> Query? {
         guard let query = queries[ticket], !query.isEnded else { return nil }
         queries[ticket]?.isEnded = true
-        if query.ownCheckAt == nil { registrants.remove(query.registrant) }
+        if query.ownCheckAt == nil {
+            registrants.remove(query.registrant)
+            affected.insert(query.registrant)
+        }
         return query
     }
 
@@ -123,6 +144,7 @@ struct QueryTable: Sendable {
     mutating func forget(_ registrant: PublicKey) {
         registrants.remove(registrant)
         waitingRegistrants.remove(registrant)
+        affected.insert(registrant)
         queries = queries.filter { $0.value.registrant != registrant || $0.value.ownCheckAt != nil }
     }
 
@@ -133,10 +155,16 @@ struct QueryTable: Sendable {
         queries.keys.sorted().compactMap { end($0) }
     }
 
+    /// Whether answers of this server are accepted.
+    func accepts(_ ticket: Ticket, from server: PublicKey) -> Bool {
+        queries[ticket]?.servers.contains(server) ?? false
+    }
+
     /// - Returns: The query, if answers of this server are accepted.
     mutating func answered(_ ticket: Ticket, by server: PublicKey) -> Query? {
-        guard let query = queries[ticket], query.servers.contains(server) else { return nil }
+        guard accepts(ticket, from: server), let query = queries[ticket] else { return nil }
         queries[ticket]?.answered.insert(server)
+        if query.ownCheckAt == nil { affected.insert(query.registrant) }
         return queries[ticket]
     }
 

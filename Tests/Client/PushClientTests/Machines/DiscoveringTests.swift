@@ -32,7 +32,7 @@ import WakuCrypto
         let keys = (0..<QueryTable.limit + 3).map { _ in newKey() }
         let tickets = keys.map { table.begin($0, servers: [server], at: now) }
         #expect(tickets.map { $0 == nil } == Array(repeating: false, count: QueryTable.limit) + [true, true, true])
-        #expect(table.registrants == Set(keys) && table.unanswered(at: now) == Set(keys))
+        #expect(table.registrants == Set(keys) && keys.allSatisfy(table.isUnanswered))
         #expect(table.begin(keys[QueryTable.limit], servers: [server], at: now) == nil)
         #expect(table.beginWaiting(at: now, isNeeded: { _ in true })?.registrant == nil)
         // Queries about the client's own registration do not wait.
@@ -211,11 +211,11 @@ import WakuCrypto
         var bench = watching()
         if isFound { hear(&bench, [friend.row(at: server)]) }
         bench.take(bench.machine.lookUpEnded([friend.key], .found))
-        #expect(bench.machine.surroundings(at: bench.now).isServerless(friend.key) == !isFound)
+        #expect(bench.machine.surroundings.isServerless(friend.key) == !isFound)
         bench.restart()
         #expect(bench.actions.lookUps == [[friend.key]])
         bench.take(bench.machine.watch(friend.key))
-        #expect(!bench.machine.surroundings(at: bench.now).isServerless(friend.key))
+        #expect(!bench.machine.surroundings.isServerless(friend.key))
         #expect(bench.machine.directory.isLookingUp(friend.key) && !bench.machine.directory.isLookedUp(friend.key))
         #expect(bench.actions.lookUps.count == 1)
     }

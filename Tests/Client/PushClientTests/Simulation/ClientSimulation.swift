@@ -230,7 +230,17 @@ struct ClientSimulation {
     private mutating func turn(_ client: Int, _ event: (inout ClientMachine, Timestamp) -> Void) {
         let time = clients[client].clock.time(at: now)
         event(&clients[client].machine, time)
-        take(clients[client].machine.settle(at: time), from: client)
+        let output = clients[client].machine.settle(at: time)
+        checkProgress(client, at: time)
+        take(output, from: client)
+    }
+
+    /// An event is to concern every message that can go on after it.
+    private mutating func checkProgress(_ client: Int, at time: Timestamp) {
+        guard clients[client].machine.notifications.isActive else { return }
+        var machine = clients[client].machine
+        machine.notifications.active.noteNews()
+        if !machine.settle(at: time).isEmpty { findings.append("client \(client) has a message that could go on") }
     }
 
     /// Acts as a driver: stores the changes, then performs the actions. A kill here happens after both, after the first, or before both.
