@@ -55,7 +55,14 @@ extension ClientDriver {
         // Answers to earlier requests may still arrive.
         let isAwaiting = runner.read { machine, _ in machine.registrations.servers.values.contains(where: \.isPending) }
         if isAwaiting { routes.keep(ownTopic) }
-        await runner.run(network.relay, deliver: { [self] in take($0) }, perform: { [self] in begin($0, in: &$1) })
+        let advertisements = AdvertisementQueue()
+        await withDiscardingTaskGroup { group in
+            group.addTask { [self] in
+                await advertisements.run { takeAdvertisement($0, of: $1) }
+            }
+            await runner.run(network.relay, deliver: { [self] in take($0, advertisements) }, perform: { [self] in begin($0, in: &$1) })
+            group.cancelAll()
+        }
     }
 
     // MARK: Actions
@@ -152,10 +159,10 @@ extension ClientDriver {
     // MARK: Incoming messages
 
     /// Messages on unknown topics cost only a dictionary look-up.
-    private func take(_ message: WakuMessage) {
+    func take(_ message: WakuMessage, _ advertisements: AdvertisementQueue) {
         let topic = message.contentTopic
         let uses = routes[topic]
-        for owner in uses.registrants { takeAdvertisement(message, of: owner) }
+        for owner in uses.registrants { advertisements.add(message, of: owner) }
         for (id, question) in uses.questions where takeAnswer(message, to: question, id) { return }
         guard topic == ownTopic, let (server, response) = registrationResponse(in: message) else { return }
         turn { $0.registrationAnswered(by: server, response, at: $1) }

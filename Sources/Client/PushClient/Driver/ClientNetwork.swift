@@ -29,8 +29,9 @@ final class ClientNetwork: Sendable {
     private let answers = Mutex(SegmentAssembler(limits: .answers))
     /// Reassembles advertisements. Anyone can publish on their topics, which must not displace answers.
     private let advertisements = Mutex(SegmentAssembler(limits: .answers))
-    /// The keys of topics on which messages were received or sent. Deriving one takes about 7 ms.
-    private let topicKeys = Mutex(GenerationalCache<String, SymmetricKey>(capacity: 1000))
+    /// The keys of topics on which messages were received or sent, for all contacts of almost any client: deriving one takes about 7 ms, and for
+    /// contacts beyond it anyone could cause that with each message.
+    private let topicKeys = Mutex(GenerationalCache<String, SymmetricKey>(capacity: 20_000))
 
     init(relay: any Relay, pubsubTopic: PubsubTopic) {
         self.relay = relay
