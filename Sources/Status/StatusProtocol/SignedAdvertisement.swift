@@ -20,12 +20,18 @@ public struct SignedAdvertisement: Sendable {
 
     /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are not advertisements.
     public init(parsing data: [UInt8]) throws(EnvelopeError) {
+        try self.init(parsing: data, of: nil)
+    }
+
+    /// - Parameter registrant: If another key signed it, the rows are not parsed, and left out; nil for any signer.
+    package init(parsing data: [UInt8], of registrant: PublicKey?) throws(EnvelopeError) {
         let wrapping = try? ProtocolMessage(parsing: data)
         let isWrapped = wrapping.map { !$0.publicMessage.isEmpty } ?? false
         let envelope = isWrapped ? wrapping?.publicMessage ?? [] : data
         let (signer, payload) = try MetadataEnvelope.signed(type: Self.envelopeType, in: envelope)
         owner = signer
-        do { advertisement = try ContactCodeAdvertisement(parsing: payload) } catch { throw .malformed }
+        let isWanted = registrant == nil || signer == registrant
+        do { advertisement = try ContactCodeAdvertisement(parsing: isWanted ? payload : []) } catch { throw .malformed }
         installationID = isWrapped ? wrapping?.installationID : nil
     }
 

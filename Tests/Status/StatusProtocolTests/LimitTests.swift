@@ -56,6 +56,38 @@ import WakuCrypto
         #expect(throws: ProtobufError.tooMany) { try PushNotificationRequest(parsing: more.encoded()) }
     }
 
+    /// Each field of two bytes would cost 56 of memory.
+    @Test func rowsHaveAnEndTogetherAsWell() throws {
+        let row = hex("0a8804") + [[UInt8]](repeating: hex("2200"), count: 260).flatMap { $0 }
+        let rows = { (count: Int) in [[UInt8]](repeating: row, count: count).flatMap { $0 } }
+        #expect(try PushNotificationQueryResponse(parsing: rows(461)).info.count == 461)
+        #expect(throws: ProtobufError.tooMany) { try PushNotificationQueryResponse(parsing: rows(462)) }
+        #expect(throws: ProtobufError.tooMany) { try ContactCodeAdvertisement(parsing: rows(462)) }
+        #expect(throws: ProtobufError.tooMany) { try V01.QueryResponse(parsing: rows(462)) }
+        let short = hex("0a7e") + [[UInt8]](repeating: hex("7800"), count: 63).flatMap { $0 }
+        #expect(throws: ProtobufError.tooMany) {
+            try V01.ContactCodeAdvertisement(parsing: [[UInt8]](repeating: short, count: 1906).flatMap { $0 })
+        }
+    }
+
+    @Test func rowsOfAStrangersAdvertisementAreNotParsed() throws {
+        let (owner, stranger) = (PrivateKey.generate(), PrivateKey.generate())
+        let row = PushNotificationQueryInfo(
+            accessToken: AccessToken("x"), installationID: InstallationID("i"), publicKey: [1], allowedKeyList: [], grant: [2], version: 3,
+            serverPublicKey: [4])
+        let data = SignedAdvertisement.encode(.init(pushNotificationInfo: [row]), from: InstallationID("i"), signedBy: stranger)
+        #expect(try SignedAdvertisement(parsing: data).advertisement.pushNotificationInfo == [row])
+        #expect(try SignedAdvertisement(parsing: data, of: stranger.publicKey).advertisement.pushNotificationInfo == [row])
+        let signed = try SignedAdvertisement(parsing: data, of: owner.publicKey)
+        #expect(signed.owner == stranger.publicKey && signed.advertisement.pushNotificationInfo.isEmpty)
+        let info = [V01.AdvertisementInfo(publicKey: [1], accessToken: AccessToken(""), installationID: InstallationID("i"))]
+        let envelope = V01.Envelope.encode(
+            .contactCodeAdvertisement, payload: V01.ContactCodeAdvertisement(info: info).encoded(), signedBy: stranger)
+        #expect(try V01.SignedAdvertisement(parsing: envelope).advertisement.info == info)
+        let former = try V01.SignedAdvertisement(parsing: envelope, of: owner.publicKey)
+        #expect(former.owner == stranger.publicKey && former.advertisement.info.isEmpty)
+    }
+
     @Test func manyFieldsInOneNotificationAreTooMany() {
         let notification = [[UInt8]](repeating: hex("3001"), count: 65).flatMap { $0 }
         #expect(throws: ProtobufError.tooMany) { try PushNotificationRequest(parsing: hex("0a8201") + notification) }

@@ -46,6 +46,8 @@ extension StatusPushClient: ClientDriver {
         guard let envelope = envelope(in: message, for: question.key) else { return false }
         switch question {
         case .query(let ticket, _, let messageID):
+            // Anyone who knows the registrant can encrypt to the query's key: the rows of strangers are not read.
+            guard runner.read({ machine, _ in machine.queries.accepts(ticket, from: envelope.sender) }) else { break }
             guard let response = envelope.queryResponse, response.messageID == messageID else { break }
             // Other servers may answer as well.
             turn { $0.queryAnswered(ticket, by: envelope.sender, rows: response.info, at: $1) }
@@ -79,9 +81,9 @@ extension StatusPushClient: ClientDriver {
     }
 
     func advertisement(
-        in bytes: [UInt8], signer: PublicKey
+        in bytes: [UInt8], of registrant: PublicKey, signer: PublicKey
     ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout ClientMachine, Duration, Timestamp) -> Void) {
-        let signed = try SignedAdvertisement(parsing: bytes)
+        let signed = try SignedAdvertisement(parsing: bytes, of: registrant)
         // Anyone can publish an advertisement of one device again under the id of another one.
         let installationID = signer == signed.owner ? signed.installationID : nil
         let rows = signed.advertisement.pushNotificationInfo

@@ -31,9 +31,11 @@ protocol ClientDriver: AnyObject, Sendable {
     func registrationResponse(in message: WakuMessage) -> (server: PublicKey, response: Version.RegistrationResponse)?
     /// The signer of an advertisement, and the event for the machine.
     ///
-    /// - Parameter signer: The signer of the Waku payload.
+    /// - Parameters:
+    ///   - registrant: The rows are read only if this is the signer.
+    ///   - signer: The signer of the Waku payload.
     func advertisement(
-        in bytes: [UInt8], signer: PublicKey
+        in bytes: [UInt8], of registrant: PublicKey, signer: PublicKey
     ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout Machine, _ age: Duration, _ now: Timestamp) -> Void)
 }
 
@@ -175,7 +177,7 @@ extension ClientDriver {
     private func takeAdvertisement(_ message: WakuMessage, of registrant: PublicKey) -> Bool {
         guard let data = network.contactCode(in: message, of: registrant) else { return false }
         do throws(EnvelopeError) {
-            let (owner, event) = try advertisement(in: data.bytes, signer: data.signer)
+            let (owner, event) = try advertisement(in: data.bytes, of: registrant, signer: data.signer)
             guard owner == registrant else {
                 turn { machine, _ in machine.advertisementRejected(of: registrant, .foreignSignature) }
                 return false

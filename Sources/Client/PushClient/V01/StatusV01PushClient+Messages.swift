@@ -47,6 +47,8 @@ extension StatusV01PushClient: ClientDriver {
         switch question {
         case .query(let ticket, let key):
             guard let envelope = envelope(in: message, for: key) else { return false }
+            // Anyone can encrypt to the query's key: the rows of strangers are not read.
+            guard runner.read({ machine, _ in machine.queries.accepts(ticket, from: envelope.signer) }) else { return true }
             guard envelope.type == .queryResponse, let response = try? V01.QueryResponse(parsing: envelope.payload) else { return true }
             turn { $0.queryAnswered(ticket, by: envelope.signer, rows: response.info, at: $1) }
             // Other servers may answer as well.
@@ -80,9 +82,9 @@ extension StatusV01PushClient: ClientDriver {
     }
 
     func advertisement(
-        in bytes: [UInt8], signer: PublicKey
+        in bytes: [UInt8], of registrant: PublicKey, signer: PublicKey
     ) throws(EnvelopeError) -> (owner: PublicKey, event: (inout V01Machine, Duration, Timestamp) -> Void) {
-        let signed = try V01.SignedAdvertisement(parsing: bytes)
+        let signed = try V01.SignedAdvertisement(parsing: bytes, of: registrant)
         return (signed.owner, { $0.advertised(by: signed.owner, rows: signed.advertisement.info, age: $1, at: $2) })
     }
 }

@@ -10,15 +10,22 @@ package enum ProtobufScan {
         try check(ProtobufReader(bytes, refusing: .groups), limit) { _ throws(ProtobufError) in }
     }
 
-    /// Like ``check(_:fieldLimit:)``, also for each message in a repeated field.
+    /// Limit of the fields of all messages in a repeated field together: as many as the largest answer has.
+    private static let nestedFieldTotal = 120_064
+
+    /// Like ``check(_:fieldLimit:)``, also for each message in a repeated field, and for all of them together.
     package static func checkNested(
         _ bytes: [UInt8], field number: Int, fieldLimit: Int, nestedFieldLimit: Int
     ) throws(ProtobufError) {
+        var total = 0
         try check(ProtobufReader(bytes, refusing: .groups), fieldLimit) { field throws(ProtobufError) in
             guard field.number == number else { return }
             // A field of another wire type is skipped by protobuf-c: it counts as an empty message.
             guard case .content(let range) = field.value else { return }
-            try check(ProtobufReader(bytes, range, refusing: .groups), nestedFieldLimit) { _ throws(ProtobufError) in }
+            try check(ProtobufReader(bytes, range, refusing: .groups), nestedFieldLimit) { _ throws(ProtobufError) in
+                total += 1
+                guard total <= nestedFieldTotal else { throw .tooMany }
+            }
         }
     }
 

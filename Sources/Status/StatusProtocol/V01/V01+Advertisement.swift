@@ -78,11 +78,17 @@ extension V01 {
 
         /// - Throws: ``EnvelopeError``, with `otherKind` for messages that are not advertisements.
         public init(parsing data: [UInt8]) throws(EnvelopeError) {
+            try self.init(parsing: data, of: nil)
+        }
+
+        /// - Parameter registrant: If another key signed it, the rows are not parsed, and left out; nil for any signer.
+        package init(parsing data: [UInt8], of registrant: PublicKey?) throws(EnvelopeError) {
             let wrapping = try? ProtocolMessage(parsing: data)
             let envelope = wrapping.flatMap { $0.publicMessage.isEmpty ? nil : $0.publicMessage } ?? data
             let (signer, payload) = try MetadataEnvelope.signed(type: MessageType.contactCodeAdvertisement.rawValue, in: envelope)
             owner = signer
-            do { advertisement = try ContactCodeAdvertisement(parsing: payload) } catch { throw .malformed }
+            let isWanted = registrant == nil || signer == registrant
+            do { advertisement = try ContactCodeAdvertisement(parsing: isWanted ? payload : []) } catch { throw .malformed }
         }
     }
 }
