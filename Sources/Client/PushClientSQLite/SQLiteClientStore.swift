@@ -105,17 +105,20 @@ public final class SQLiteClientStore: ClientStore {
     ///
     /// - Throws: `ClientStoreError`, with `damaged` when any record can't be decrypted.
     public func load() async throws(ClientStoreError) -> [String: [UInt8]] {
-        let rows: [(name: Data, body: Data)]
+        let rows: [(name: Data?, body: Data?)]
         do {
             rows = try await database.read { db in
-                try Row.fetchAll(db, sql: "SELECT name, body FROM record").map { ($0["name"], $0["body"]) }
+                // In a damaged file a value may have any type, for which GRDB's subscript for Data traps.
+                try Row.fetchAll(db, sql: "SELECT name, body FROM record").map { row in
+                    (Data.fromDatabaseValue(row["name"]), Data.fromDatabaseValue(row["body"]))
+                }
             }
         } catch {
             throw ClientStoreError(explaining: error, in: path)
         }
         var values: [String: [UInt8]] = [:]
         for row in rows {
-            guard let (name, value) = opened(Array(row.body), under: Array(row.name)) else {
+            guard let body = row.body, let hash = row.name, let (name, value) = opened(Array(body), under: Array(hash)) else {
                 throw ClientStoreError(
                     code: .damaged, message: "client state \(path) is damaged: restore it from a backup, or choose another folder")
             }

@@ -81,6 +81,16 @@ import WakuCrypto
         }
     }
 
+    /// SQLite stores a value of any type in any column: the record's header decides, of which one bit may be enough.
+    @Test(arguments: ["body = 5", "body = 1.5", "body = 'x'", "name = 7", "name = 'x'"])
+    func valueOfAnotherTypeIsReportedAsDamage(change: String) async throws {
+        try await SQLiteClientStore(folder: path, identity: identity).commit(["own": [1]])
+        try await DatabaseQueue(path: file).write { try $0.execute(sql: "UPDATE record SET \(change)") }
+        let store = try SQLiteClientStore(folder: path, identity: identity)
+        let error = await #expect(throws: ClientStoreError.self) { try await store.load() }
+        #expect(error?.code == .damaged)
+    }
+
     @Test func secondClientGetsOneClearError() throws {
         let store = try SQLiteClientStore(folder: path, identity: identity)
         do {
