@@ -52,7 +52,7 @@ extension StatusPushClient {
             }
         }
         let deadline = Task {
-            if (try? await Task.sleep(for: timeout)) != nil { continuation.yield(.timeout) }
+            if (try? await Task.sleep(for: timeout.forSleeping)) != nil { continuation.yield(.timeout) }
         }
         defer {
             publishing.cancel()
