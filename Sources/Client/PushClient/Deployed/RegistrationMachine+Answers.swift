@@ -71,8 +71,10 @@ extension RegistrationMachine {
         guard let record = servers[server], var attempt = record.attempt, case .checking = attempt.state else { return }
         if let row, attempt.tries > 0, !attempt.isUnregistration, row.version == attempt.version, row.grant == attempt.grant {
             // The server had accepted an earlier try, and its answer was lost. On the first try it has another registration of this version, as of
-            // a client that was restored from a backup: the grant does not depend on the settings.
+            // a client that was restored from a backup: the grant does not depend on the settings. If an earlier try was lost, this may be such a
+            // registration, too: the settings are sent again soon, with a new version.
             succeeded(server, attempt, at: now, jitter: jitter.next())
+            update(server) { $0.accepted?.renewal = StoredTime(now + RegistrationTiming.confirmation) }
             for key in order { reconcile(key) }
             return
         }

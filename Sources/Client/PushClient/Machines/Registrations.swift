@@ -46,6 +46,8 @@ enum RegistrationTiming {
     static let pauseBase = Duration.seconds(15)
     static let tryLimit = 12
     static let longPause = Duration.seconds(24 * 3600)
+    /// When a registration is sent again of which only its version is known to be the server's. Servers could cause this again and again.
+    static let confirmation = Duration.seconds(600)
     /// Caps the growth of pauses, since relays recover sooner than servers that don't answer.
     static let relayFailureLimit = 5
 }
