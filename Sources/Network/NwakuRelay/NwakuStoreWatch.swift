@@ -31,16 +31,21 @@ package final class NwakuStoreWatch: Relay {
         }
     }
 
+    private struct Topic {
+        /// Differs when the topic was dropped and added again.
+        let id: Int
+        /// When the last successful sweep of the topic started, or the time up to which it read everything; the start time for a new topic.
+        var sweptUntil: Timestamp
+    }
+
     private struct Sweep {
-        var topics: [ContentTopic]
+        var topics: [ContentTopic: Topic] = [:]
         /// How often topics were added.
         var additionCount = 0
         var state = RelayState.detached("the store was not queried yet")
         var failures = 0
         /// Consecutive sweeps that ended at the page limit.
         var unfinished = 0
-        /// When the last successful sweep started, or the time up to which it read everything.
-        var sweptUntil: Timestamp?
         var recent = GenerationalCache<MessageHash, Void>(capacity: 20_000)
         var pageSize = StorePageSize()
     }
@@ -64,26 +69,25 @@ package final class NwakuStoreWatch: Relay {
         self.api = api
         self.logger = logger
         publisher = NwakuPublisher(api: api, logger: logger)
-        sweep = Mutex(Sweep(topics: []))
+        sweep = Mutex(Sweep())
         watch(contentTopics)
     }
 
     /// Adds content topics, received from the start time on.
     package func watch(_ contentTopics: [ContentTopic]) {
         sweep.withLock { watch in
-            for topic in contentTopics where !watch.topics.contains(topic) {
-                watch.topics.append(topic)
+            for topic in contentTopics where watch.topics[topic] == nil {
                 watch.additionCount += 1
-                // The next sweep starts over, for the new topic.
-                watch.sweptUntil = nil
+                watch.topics[topic] = Topic(id: watch.additionCount, sweptUntil: configuration.startTime)
             }
         }
     }
 
     /// Stops querying the store for messages on these topics.
     package func unwatch(_ contentTopics: [ContentTopic]) {
-        let leaving = Set(contentTopics)
-        sweep.withLock { watch in watch.topics.removeAll { leaving.contains($0) } }
+        sweep.withLock { watch in
+            for topic in contentTopics { watch.topics[topic] = nil }
+        }
     }
 
     /// Consecutive sweeps that ended at the page limit.
@@ -139,37 +143,57 @@ package final class NwakuStoreWatch: Relay {
     ///
     /// - Returns: false when a query reached the page limit.
     private func sweep(deliver: @Sendable ([ReceivedMessage]) async -> Void) async throws(NwakuAPIError) -> Bool {
-        // The time up to which the queries that reached the page limit returned messages; nil when none did.
-        var cutAt: Timestamp?
+        var isWhole = true
         let now = Timestamp.now()
-        let (topics, sweptUntil, additionCount) = sweep.withLock { ($0.topics, $0.sweptUntil, $0.additionCount) }
-        let start = max(configuration.startTime, (sweptUntil ?? configuration.startTime) - Self.overlap)
-        let queries = StoreQuery.queries(pubsubTopics: configuration.pubsubTopics, contentTopics: topics, from: start)
+        let watched = sweep.withLock(\.topics)
         // Without topics there is nothing to query: whether the node answers is known by its health.
-        if queries.isEmpty, state != .attached { _ = try await api.health() }
-        for var query in queries {
-            for number in 1...configuration.pageLimit {
-                query.pageSize = sweep.withLock(\.pageSize.value)
-                let page = try await api.query(query)
-                let fresh = sweep.withLock { watch in
-                    watch.pageSize.noteSuccess()
-                    // Without messages on topics that were dropped during the query.
-                    let current = Set(watch.topics)
-                    return page.messages.filter { current.contains($0.message.contentTopic) && watch.recent.insert($0.hash) }
-                }
-                if !fresh.isEmpty { await deliver(fresh) }
-                guard let cursor = page.cursor, cursor != query.cursor else { break }
-                query.cursor = cursor
-                if number == configuration.pageLimit { cutAt = min(cutAt ?? now, page.messages.last?.message.timestamp ?? start) }
+        if watched.isEmpty, state != .attached { _ = try await api.health() }
+        // Topics that were queried together have the same time. New ones, on which answers may be awaited, come first.
+        let groups = Dictionary(grouping: watched) { $0.value.sweptUntil }.mapValues { $0.map(\.key) }
+        for (sweptUntil, topics) in groups.sorted(by: { $0.key < $1.key }) {
+            let start = max(configuration.startTime, sweptUntil - Self.overlap)
+            let queries = StoreQuery.queries(pubsubTopics: configuration.pubsubTopics, contentTopics: topics, from: start)
+            // The time up to which the queries that reached the page limit returned messages; nil when none did.
+            var cutAt: Timestamp?
+            for query in queries {
+                if let end = try await read(query, deliver: deliver) { cutAt = min(cutAt ?? now, end) }
             }
+            // The next sweep reads the rest of a query from where it ended.
+            let end = cutAt.map { max($0, sweptUntil) } ?? now
+            sweep.withLock { watch in
+                // The messages on topics that were dropped meanwhile were skipped.
+                for topic in topics where watch.topics[topic]?.id == watched[topic]?.id { watch.topics[topic]?.sweptUntil = end }
+            }
+            if cutAt != nil { isWhole = false }
         }
         sweep.withLock { watch in
             watch.failures = 0
             watch.state = .attached
-            // Topics added during the queries were not part of them, and messages on topics dropped meanwhile were skipped.
-            // The next sweep reads the rest of a query from where it ended.
-            if watch.additionCount == additionCount { watch.sweptUntil = cutAt.map { max($0, sweptUntil ?? $0) } ?? now }
         }
-        return cutAt == nil
+        return isWhole
+    }
+
+    /// Reads the pages of a query.
+    ///
+    /// - Returns: If it reached the page limit, the time up to which it read everything.
+    private func read(
+        _ query: StoreQuery, deliver: @Sendable ([ReceivedMessage]) async -> Void
+    ) async throws(NwakuAPIError) -> Timestamp? {
+        var query = query
+        var latest = query.startTime ?? configuration.startTime
+        for _ in 1...configuration.pageLimit {
+            query.pageSize = sweep.withLock(\.pageSize.value)
+            let page = try await api.query(query)
+            let fresh = sweep.withLock { watch in
+                watch.pageSize.noteSuccess()
+                // Without messages on topics that were dropped during the query.
+                return page.messages.filter { watch.topics[$0.message.contentTopic] != nil && watch.recent.insert($0.hash) }
+            }
+            if !fresh.isEmpty { await deliver(fresh) }
+            guard let cursor = page.cursor, cursor != query.cursor else { return nil }
+            query.cursor = cursor
+            latest = page.messages.last?.message.timestamp ?? query.startTime ?? configuration.startTime
+        }
+        return latest
     }
 }

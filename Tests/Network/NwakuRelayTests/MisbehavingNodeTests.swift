@@ -368,6 +368,29 @@ import Waku
         }
     }
 
+    /// Clients add a topic for each question.
+    @Test func onlyNewTopicsAreReadFromTheStart() async throws {
+        let first = Timestamp.now() - .seconds(5000)
+        let calls = Mutex<[(topics: String?, start: String?)]>([])
+        try await ScriptedNode.serve { call, query in
+            guard call.hasPrefix("GET /store") else { return nil }
+            calls.withLock { $0.append((query["contentTopics"], query["startTime"])) }
+            return (200, #"{"statusCode": 200, "messages": []}"#)
+        } _: { port in
+            let configuration = NwakuStoreWatch.Configuration(address: try makeAPI(port: port).address, startTime: first, interval: .zero)
+            let watch = NwakuStoreWatch(configuration: configuration, contentTopics: [topicA], client: client, logger: quiet)
+            try await during({ await watch.run { _ in } }) {
+                try await eventually { calls.withLock { $0.count } >= 3 }
+                watch.watch([topicB])
+                try await eventually { calls.withLock { $0.contains { $0.topics?.contains("\(topicB)") == true } } }
+                let count = calls.withLock { $0.count }
+                try await eventually { calls.withLock { $0.count } >= count + 3 }
+            }
+        }
+        let whole = calls.withLock { $0 }.filter { $0.start == "\(first.rawValue)" }.map(\.topics)
+        #expect(whole == ["\(topicA)", "\(topicB)"])
+    }
+
     /// A store with more messages than are read at once, the oldest first.
     @Test func theNextSweepGoesOnWhereThePageLimitEndedTheLast() async throws {
         let first = Timestamp.now() - .seconds(5000)
