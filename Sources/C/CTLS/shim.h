@@ -16,6 +16,17 @@ static inline int waku_tls_harden(SSL_CTX *context) {
     return SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1;
 }
 
+// Sends the certificate after the server's own.
+static inline int waku_tls_add_chain_certificate(SSL_CTX *context, X509 *certificate) {
+    return (int)SSL_CTX_add1_chain_cert(context, certificate);
+}
+
+// Whether a text of PEM was read to its end: it has no further part of the kind.
+static inline int waku_pem_has_ended(void) {
+    unsigned long error = ERR_peek_last_error();
+    return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+}
+
 static inline int waku_bio_pending(BIO *bio) { return (int)BIO_pending(bio); }
 
 static inline EVP_PKEY *waku_generate_p256(void) { return EVP_EC_gen("P-256"); }

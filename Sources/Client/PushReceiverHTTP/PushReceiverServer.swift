@@ -23,10 +23,11 @@ public struct PushReceiverServer: Sendable {
 
     /// - Parameters:
     ///   - port: 0 for any free port.
-    ///   - certificate: with its key, PEM; nil for plain HTTP behind a proxy.
+    ///   - certificate: PEM; nil for plain HTTP behind a proxy. The chain is the server's own certificate, then those of the authorities between it
+    ///     and the one that senders trust; the key is that of the first.
     ///   - handle: receives the result of each request; called concurrently. If it throws for a notification, the answer is 503, and the server
     ///     that sent it tries again.
-    /// - Returns: nil for a certificate that is not valid.
+    /// - Returns: nil for certificates or a key that are not valid.
     public init?(
         _ inbox: PushInbox, host: String, port: Int, certificate: (chain: [UInt8], key: [UInt8])?,
         limits: PushInbox.Limits = PushInbox.Limits(), handle: @escaping @Sendable (Event) async throws -> Void

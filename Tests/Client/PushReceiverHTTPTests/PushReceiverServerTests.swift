@@ -38,13 +38,13 @@ struct PushReceiverServerTests {
     }
 
     private func withServer(
-        tls: Bool = true, limits: PushInbox.Limits = PushInbox.Limits(),
+        tls: Bool = true, chain: (chain: [UInt8], key: [UInt8])? = nil, limits: PushInbox.Limits = PushInbox.Limits(),
         handle: (@Sendable (PushReceiverServer.Event) async throws -> Void)? = nil,
         _ body: (_ own: ReceiverSubscription, _ server: PushReceiverServer, _ port: UInt16) async throws -> Void
     ) async throws {
         let port = try freePort()
         let own = try #require(ReceiverSubscription(base: "https://127.0.0.1:\(port)", vapidKey: key.key.publicKey))
-        let chain = (chain: Array(certificate.certificate.utf8), key: Array(certificate.key.utf8))
+        let chain = chain ?? (chain: Array(certificate.certificate.utf8), key: Array(certificate.key.utf8))
         let server = try #require(
             PushReceiverServer(
                 PushInbox([own], limits: limits), host: "127.0.0.1", port: Int(port), certificate: tls ? chain : nil, limits: limits,
@@ -86,6 +86,34 @@ struct PushReceiverServerTests {
             }
             #expect(events.received == contents && events.refusals.isEmpty)
         }
+    }
+
+    @Test("The certificates of authorities in between are sent, so that a client needs the root alone")
+    func chain() async throws {
+        func make(_ name: String, by issuer: String?, _ extensions: String...) async throws -> [UInt8] {
+            let (key, file) = ("\(folder.path)/\(name).key", "\(folder.path)/\(name).pem")
+            let signer = issuer.map { ["-CA", "\(folder.path)/\($0).pem", "-CAkey", "\(folder.path)/\($0).key"] } ?? []
+            let made = try await ExternalTool.run(
+                "openssl",
+                [
+                    "req", "-x509", "-subj", "/CN=\(name)", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-keyout", key, "-out", file,
+                ] + signer + extensions.flatMap { ["-addext", $0] })
+            #expect(made.status == 0, "\(made.errors)")
+            return Array(try Data(contentsOf: URL(filePath: file)))
+        }
+        _ = try await make("authority", by: nil)
+        let between = try await make("between", by: "authority")
+        let leaf = try await make("leaf", by: "between", "subjectAltName=IP:127.0.0.1", "basicConstraints=critical,CA:FALSE")
+        let key = Array(try Data(contentsOf: URL(filePath: folder.path + "/leaf.key")))
+        for (chain, isTrusted) in [(leaf, false), (leaf + between, true)] {
+            try await withServer(chain: (chain, key)) { own, _, _ in
+                #expect((await node.post(message(own.subscription)).answer == .accepted) == isTrusted)
+            }
+        }
+        let damaged = leaf + between.dropLast(40)
+        #expect(
+            PushReceiverServer(PushInbox([]), host: "127.0.0.1", port: 0, certificate: (damaged, key), handle: events.add) == nil)
     }
 
     @Test("Many messages at once are received, each once")

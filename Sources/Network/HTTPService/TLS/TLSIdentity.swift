@@ -8,13 +8,14 @@ package final class TLSIdentity: Sendable {
     package let daysLeft: Int
 
     /// - Parameters:
-    ///   - certificate: PEM.
-    ///   - key: PEM without a passphrase; it must belong to the certificate.
+    ///   - certificate: PEM: the server's certificate, then those of the authorities between it and the one that clients trust.
+    ///   - key: PEM without a passphrase; it must belong to the first certificate.
     /// - Returns: nil when libssl does not accept them.
     package init?(certificate: [UInt8], key: [UInt8]) {
         defer { ERR_clear_error() }
-        guard let parsed = PEMText.read(certificate, { PEM_read_bio_X509($0, nil, nil, nil) }) else { return nil }
-        defer { X509_free(parsed) }
+        let chain = PEMText.certificates(certificate)
+        defer { for certificate in chain { X509_free(certificate) } }
+        guard let parsed = chain.first else { return nil }
         guard let secret = PEMText.read(key, { PEM_read_bio_PrivateKey($0, nil, PEMText.noPassphrase, nil) }) else { return nil }
         defer { EVP_PKEY_free(secret) }
         var (days, seconds) = (Int32(0), Int32(0))
@@ -22,7 +23,7 @@ package final class TLSIdentity: Sendable {
             return nil
         }
         guard waku_tls_harden(context) == 1, SSL_CTX_use_certificate(context, parsed) == 1, SSL_CTX_use_PrivateKey(context, secret) == 1,
-            SSL_CTX_check_private_key(context) == 1
+            SSL_CTX_check_private_key(context) == 1, chain.dropFirst().allSatisfy({ waku_tls_add_chain_certificate(context, $0) == 1 })
         else {
             SSL_CTX_free(context)
             return nil
@@ -54,9 +55,27 @@ enum PEMText {
     }
 
     static func read(_ text: [UInt8], _ parse: (OpaquePointer) -> OpaquePointer?) -> OpaquePointer? {
-        guard let input = BIO_new_mem_buf(text, Int32(clamping: text.count)) else { return nil }
-        defer { BIO_free(input) }
-        return parse(input)
+        // The BIO refers to the bytes.
+        text.withUnsafeBytes { bytes in
+            guard let input = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count)) else { return nil }
+            defer { BIO_free(input) }
+            return parse(input)
+        }
+    }
+
+    /// The certificates in their order, to be freed; none if one of them is damaged.
+    static func certificates(_ text: [UInt8]) -> [OpaquePointer] {
+        var found: [OpaquePointer] = []
+        _ = read(text) { input in
+            ERR_clear_error()
+            while let certificate = PEM_read_bio_X509(input, nil, nil, nil) { found.append(certificate) }
+            return nil
+        }
+        guard waku_pem_has_ended() == 1 else {
+            for certificate in found { X509_free(certificate) }
+            return []
+        }
+        return found
     }
 
     /// - Parameter print: writes to the BIO, returns 1.
