@@ -44,14 +44,23 @@ package final class UnfinishedFile: Sendable {
 
     /// - Parameter link: makes a hard link, like `link(2)`.
     func finish(link: (String, String) -> Int32) throws(StoreError) {
-        guard link(partialPath, path) == 0 || [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) && moveOverEmptyFile() else {
-            throw Self.failure("\(noun) \(path)", errno)
+        guard Self.name(partialPath, path, link: link) else { throw Self.failure("\(noun) \(path)", errno) }
+    }
+
+    /// Gives a complete file its name, durably, unless a file has that name. The partial one may still be there then.
+    ///
+    /// - Parameter link: makes a hard link, like `link(2)`.
+    /// - Returns: false with `errno`.
+    package static func name(_ partialPath: String, _ path: String, link: (String, String) -> Int32) -> Bool {
+        guard link(partialPath, path) == 0 || [EPERM, EOPNOTSUPP, ENOSYS].contains(errno) && moveOverEmptyFile(partialPath, path) else {
+            return false
         }
-        Self.syncFolder(of: path)
+        syncFolder(of: path)
+        return true
     }
 
     /// For file systems without hard links, such as FAT and SMB shares: takes the name with an empty file, and replaces that.
-    private func moveOverEmptyFile() -> Bool {
+    private static func moveOverEmptyFile(_ partialPath: String, _ path: String) -> Bool {
         let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { return false }
         close(file)

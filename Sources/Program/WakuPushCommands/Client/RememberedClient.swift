@@ -72,23 +72,14 @@ struct ClientFolder: Sendable {
                 throw CommandFailure(
                     .data, "identity file \(file) is missing, and the client's state can't be read without it: restore it from a backup")
             }
-            try makeIdentity(file)
+            do throws(CommandFailure) {
+                try IdentityFile.write(.generate(), to: file)
+            } catch {
+                // Another process may have created it meanwhile: both continue with its key.
+                guard FileManager.default.fileExists(atPath: file) else { throw error }
+            }
         }
         return try IdentityFile.read(file)
-    }
-
-    /// The file is created atomically. Of two processes that create one, one succeeds, and both continue with its key.
-    private func makeIdentity(_ file: String) throws(CommandFailure) {
-        let unfinished = file + "." + UUID().uuidString
-        try IdentityFile.write(.generate(), to: unfinished)
-        defer { unlink(unfinished) }
-        guard link(unfinished, file) == 0 || errno == EEXIST else {
-            throw CommandFailure(.cannotCreate, "identity file \(file) can't be made: may this user write to the folder?")
-        }
-        let folder = Foundation.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard folder >= 0 else { return }
-        fsync(folder)
-        close(folder)
     }
 }
 

@@ -64,20 +64,31 @@ struct PrivateFile {
         return status.st_mode & (isCredential ? 0o037 : 0o077) != 0
     }
 
-    /// Creates the file with mode 0600 and a line of text, synced.
+    /// Creates the file with mode 0600 and a line of text, synced. It gets its name once it is complete: no kill leaves an empty file, with which no
+    /// restart would succeed.
     ///
+    /// - Parameter link: makes a hard link, like `link(2)`.
     /// - Throws: ``CommandFailure`` when it exists or can't be written.
-    func create(_ line: String) throws(CommandFailure) {
-        let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else {
-            let reason = DiskSpace.creationFailure(errno, remedy: "is the folder there, and may this user write to it?")
-            throw CommandFailure(.cannotCreate, "\(name) \(reason)")
+    func create(_ line: String, link: (String, String) -> Int32 = { link($0, $1) }) throws(CommandFailure) {
+        // The link decides; in a folder that can't be written to, an existing file is still the reason that counts.
+        guard access(path, F_OK) != 0 else { throw notCreated(EEXIST) }
+        // A name of its own, since several processes may create the file.
+        let partialPath = path + "." + UUID().uuidString
+        let file = open(partialPath, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw notCreated(errno) }
+        defer {
+            close(file)
+            unlink(partialPath)
         }
-        defer { close(file) }
         let text = Array((line + "\n").utf8)
         guard Foundation.write(file, text, text.count) == text.count, fsync(file) == 0 else {
-            unlink(path)
             throw CommandFailure(.cannotCreate, "\(name) can't be written: is the disk full?")
         }
+        guard UnfinishedFile.name(partialPath, path, link: link) else { throw notCreated(errno) }
+    }
+
+    private func notCreated(_ code: Int32) -> CommandFailure {
+        CommandFailure(
+            .cannotCreate, "\(name) \(DiskSpace.creationFailure(code, remedy: "is the folder there, and may this user write to it?"))")
     }
 }
