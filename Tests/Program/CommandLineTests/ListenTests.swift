@@ -121,6 +121,9 @@ struct ListenTests {
             #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o600)
         }
         let first = try await listen()
+        // The listener would not know the new subscription.
+        let beside = try await prepare(vapid, "--renew")
+        #expect(beside.status == 69 && beside.failure?.contains("in use by another client listen") == true, "\(beside.errors)")
         let daemon = try await startDaemon()
         let status = try await run("admin", "status", "--data", folder.path + "/data")
         #expect(status.field("posts to gorush") == "none: the node runs with --gorush none", "\(status.output)")

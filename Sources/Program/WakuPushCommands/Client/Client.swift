@@ -28,7 +28,7 @@ struct Client: AsyncParsableCommand {
               0   done
               64  wrong usage
               65  refused by a server or not allowed; unusable key, state or advertisement
-              69  no answer in time, no relay, or another process uses the state
+              69  no answer in time, no relay, or another process uses the folder
               73  the folder can't be made
               77  not allowed to use the folder, or others can read a file in it
             """,

@@ -17,7 +17,7 @@ extension Client {
                 the node trust that authority. With --public-url, listens with plain HTTP behind a proxy instead. Runs until SIGINT or SIGTERM.
 
                 DIR keeps the subscription's keys and the file for client register --web-push: the next start receives for the same \
-                subscription. With --vapid, messages of other servers are refused.
+                subscription. One process uses it at a time. With --vapid, messages of other servers are refused.
 
                 Events are prepared, listening, notification and refused, a line each.
 
@@ -68,6 +68,7 @@ extension Client {
 
         func execute() async throws {
             let folder = try ReceiverFolder(folder)
+            defer { withExtendedLifetime(folder) {} }
             let subscription = try subscription(in: folder)
             let certificate = publicURL == nil ? try folder.certificate(for: hosts) : nil
             let listening = ReceiverEventLine.receiver(

@@ -2,6 +2,7 @@ import Core
 import Foundation
 import HTTPService
 import PushReceiver
+import Storage
 
 /// The folder of `client listen`, mode 0700:
 ///
@@ -20,6 +21,8 @@ struct ReceiverFolder {
     private static let daysBeforeRenewal = 30
 
     let path: String
+    /// A listener knows only the subscription with which it started: a new one made meanwhile would be answered 404, with which servers remove it.
+    private let use: FolderUse
 
     var subscriptionFile: String { path + "/subscription.json" }
     var authorityFile: String { path + "/authority.pem" }
@@ -28,15 +31,19 @@ struct ReceiverFolder {
     private var certificateFile: String { path + "/certificate.pem" }
     private var certificateKeyFile: String { path + "/certificate.key" }
 
+    /// Makes the folder if it is missing. No other process can use it as long as this value exists.
     init(_ path: String) throws(CommandFailure) {
         self.path = path
         var isFolder: ObjCBool = false
         if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) {
             guard isFolder.boolValue else { throw CommandFailure(.cannotCreate, "\(path) is not a folder") }
-            return
-        }
-        guard mkdir(path, 0o700) == 0 else {
+        } else if mkdir(path, 0o700) != 0 {
             throw CommandFailure(.cannotCreate, "folder \(path) can't be made: is its parent there, and may this user write to it?")
+        }
+        do throws(StoreError) {
+            use = try FolderUse(of: path, isExclusive: true)
+        } catch {
+            throw CommandFailure(.unavailable, "folder \(path) is in use by another client listen: stop that one first")
         }
     }
 
