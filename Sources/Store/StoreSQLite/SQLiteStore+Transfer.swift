@@ -13,12 +13,19 @@ extension SQLiteStore: TransferableStore {
         }
     }
 
-    /// SQLite stores the highest assigned ids in the table `sqlite_sequence`.
+    /// SQLite stores the highest assigned ids in the table `sqlite_sequence`, in which nothing keeps a damaged row from having other types, or a name that is
+    /// there twice.
     package func lastIDs() throws(StoreError) -> [String: Int64] {
         do {
             return try pool.read { db in
                 let rows = try GRDB.Row.fetchAll(db, sql: "SELECT name, seq FROM sqlite_sequence")
-                return Dictionary(uniqueKeysWithValues: rows.map { ($0["name"], $0["seq"]) })
+                let ids = try rows.map { row in
+                    guard let name = String.fromDatabaseValue(row["name"]), let id = Int64.fromDatabaseValue(row["seq"]) else {
+                        throw UnexpectedValue()
+                    }
+                    return (name, id)
+                }
+                return Dictionary(ids, uniquingKeysWith: max)
             }
         } catch {
             throw StoreError(explaining: error, in: path)

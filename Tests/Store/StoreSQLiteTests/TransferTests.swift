@@ -1,5 +1,6 @@
 import Core
 import Delivery
+import GRDB
 import Storage
 import StoreSQLite
 import TestSupport
@@ -15,6 +16,25 @@ import WakuCrypto
             try store.continueIDs(after: [name: id])
             #expect(try store.lastIDs()[name] == 41)
         }
+    }
+
+    @Test(arguments: [
+        ("'a', 'b'", true), ("NULL, 1", true), ("'a', NULL", true), ("'\(DeliveryStorage.outboxTable.name)', 50", false),
+    ])
+    func damagedIDsAreReported(row: String, isDamaged: Bool) throws {
+        let folder = try TemporaryFolder()
+        let store = try SQLiteStore(folder: folder.path, storageKey: .random(), parts: [DeliveryStorage.part])
+        let name = DeliveryStorage.outboxTable.name
+        try store.continueIDs(after: [name: 41])
+        try DatabaseQueue(path: DataFolder.databasePath(in: folder.path)).write { db in
+            try db.execute(sql: "INSERT INTO sqlite_sequence (name, seq) VALUES (\(row))")
+        }
+        guard isDamaged else {
+            #expect(try store.lastIDs()[name] == 50)
+            return
+        }
+        let error = #expect(throws: StoreError.self) { try store.lastIDs() }
+        #expect(error?.code == .damaged)
     }
 
     /// Such as the time from which an import catches up.

@@ -58,7 +58,8 @@ package struct ClaimWindow: Hashable, Sendable {
 
     /// The time until messages sent then can be claimed; nil if those of now can. Maintenance has run while the database's clock was far ahead.
     package func gap(now: Int64) -> Duration? {
-        let gap = firstHour * Self.hourLength - now
+        // A stored hour that was damaged may be any number.
+        let gap = min(max(firstHour, 0), Self.hour(of: .max)) * Self.hourLength - now
         return gap > 0 ? .seconds(gap) : nil
     }
 

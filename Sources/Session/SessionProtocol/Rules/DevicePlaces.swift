@@ -123,6 +123,7 @@ package struct DevicePlaces: Sendable {
     /// The device with the lowest claim within its holder loses its place.
     private static func claim(_ place: DevicePlace, _ signature: Int, in holder: Holder) -> (Int, Int, Int, Int64) {
         let isNewest = signature == holder.count - 1 && holder[signature].count == 1
-        return (place.wasDelivered || isNewest ? 1 : 0, -holder[signature].count, signature, -place.row)
+        // `~` reverses the order like a minus sign, and is defined for all rows.
+        return (place.wasDelivered || isNewest ? 1 : 0, -holder[signature].count, signature, ~place.row)
     }
 }

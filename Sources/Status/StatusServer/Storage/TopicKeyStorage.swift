@@ -55,7 +55,8 @@ struct TopicKeyStorage: Sendable {
     /// All query topics. Blocks, as the store's `scan` does.
     static func allTopics(in store: any Store) throws(StoreError) -> Set<TopicTag> {
         let highest = try store.read(StoreCommand.find(highestID()) { .done(try $0[0].optionalInteger(0) ?? 0) })
-        var tags = Set<TopicTag>(minimumCapacity: Int(2 * min(highest, 5_000_000)))
+        // Ids of damaged rows may be any number.
+        var tags = Set<TopicTag>(minimumCapacity: Int(2 * min(max(0, highest), 5_000_000)))
         for query in [topics, publishedTopics] {
             try store.scan(query()) { row in
                 tags.insert(TopicTag(rawValue: UInt32(truncatingIfNeeded: try row.integer(0))))

@@ -51,6 +51,16 @@ import Testing
         #expect(window.gap(now: noon) == .seconds(7200) && window.gap(now: noon + 7200) == nil)
     }
 
+    @Test func aDamagedFirstHourIsFarInTheFutureOrThePast() throws {
+        #expect(ClaimWindow(firstHour: .min).gap(now: noon) == nil)
+        for hour in [2_600_000_000_000_000, .max] as [ClaimWindow.Hour] {
+            var window = ClaimWindow(firstHour: hour)
+            #expect(try #require(window.gap(now: noon)) > .seconds(1 << 62))
+            #expect(window.maintain(now: noon) == (hour...hour, hour))
+            #expect(window.verdict(timestamp: noon, now: noon) == .tooOld)
+        }
+    }
+
     @Test func keysAreTheirHashes() {
         let bytes = (0..<32).map { UInt8($0 * 7) }
         #expect(MessageKey(bytes)?.bytes == bytes)

@@ -33,6 +33,13 @@ import Testing
         #expect(places.room(for: place(200, delegate(1), signedAt: now)) == .replacing(repeated[98]))
     }
 
+    @Test func aDamagedRowIsOlderThanAllOthers() {
+        let rows = [Int64.min, -1, 0, 7]
+        let devices = rows.map { DevicePlace(name: [], row: $0, signer: .account, signedAt: now, wasDelivered: false) }
+        #expect(DevicePlaces(devices).room(for: place(200, delegate(1), signedAt: now)) == .replacing(devices[3]))
+        #expect(DevicePlaces(Array(devices.prefix(2))).room(for: place(200, delegate(1), signedAt: now)) == .replacing(devices[1]))
+    }
+
     @Test func aRepeatedSignatureDisplacesNoMember() {
         let members = (0..<98).map { place($0, delegate($0), signedAt: now - 1_000) }
         let own = place(98, .account, signedAt: now - 100)

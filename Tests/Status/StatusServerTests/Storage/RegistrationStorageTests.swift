@@ -325,6 +325,18 @@ struct RegistrationStorageTests {
         #expect(tags == [QueryTopics(of: stays.keyHash).deployed, QueryTopics(of: stays.keyHash).published])
     }
 
+    @Test("The topics are listed, whatever a damaged id is", arguments: [Int64.min, -1, .max])
+    func topicListWithDamagedID(id: Int64) async throws {
+        let key = StatusStoreFixture.key()
+        try await store.register(key)
+        try store.close()
+        let queue = try DatabaseQueue(path: fixture.path)
+        try await queue.write { try $0.execute(sql: "UPDATE registration SET id = ?", arguments: [id]) }
+        try queue.close()
+        let tags = try TopicKeyStorage.allTopics(in: fixture.reopened())
+        #expect(tags == [QueryTopics(of: key.keyHash).deployed, QueryTopics(of: key.keyHash).published])
+    }
+
     @Test("The files disclose no device token, and are not readable by other users")
     func sealed() async throws {
         let token = "a-token-that-must-not-be-found"
