@@ -1,4 +1,7 @@
 /// The parameters of gossipsub, named in parentheses as in the specification. The defaults are those of Waku's nodes: RFC 29, nwaku and go-waku.
+///
+/// A router replaces values out of range with the nearest in range: counts below 0, a ``meshLow`` above ``meshSize``, a ``gossipFactor`` that is no
+/// fraction.
 public struct GossipConfiguration: Hashable, Sendable {
     /// The target number of peers in a mesh (D).
     public var meshSize = 6
@@ -73,6 +76,18 @@ public struct GossipConfiguration: Hashable, Sendable {
 
     /// The parameters of Waku's nodes.
     public init() {}
+
+    /// With all values in range.
+    var inRange: GossipConfiguration {
+        var result = self
+        for count in [\.meshSize, \.meshLow, \.meshBest, \.historyGossip, \.gossipPeerCount, \.idLimit] as [WritableKeyPath<Self, Int>] {
+            result[keyPath: count] = max(0, self[keyPath: count])
+        }
+        result.meshLow = min(result.meshLow, result.meshSize)
+        // In this order, NaN becomes 0.
+        result.gossipFactor = min(1, max(0, gossipFactor))
+        return result
+    }
 }
 
 /// The parameters of peer scoring: the specification's score without the components that Waku leaves unset.

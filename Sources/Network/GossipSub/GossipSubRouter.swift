@@ -49,7 +49,7 @@ public enum GossipPublication: Hashable, Sendable {
 /// Not implemented: peer exchange, instead of which Waku's nodes use other protocols; the score components for time in mesh and mesh delivery rates,
 /// which Waku's nodes set to zero or nearly so; the score component for address co-location.
 public struct GossipSubRouter: Sendable {
-    /// The parameters, which cannot be changed later.
+    /// The parameters, in range; they cannot be changed later.
     public let configuration: GossipConfiguration
     /// The actions that were not taken yet, in order.
     public private(set) var actions: [GossipAction] = []
@@ -86,6 +86,7 @@ public struct GossipSubRouter: Sendable {
 
     /// - Parameter seed: Seeds the random choices of peers. Use a random number outside of tests: peers must not be able to predict the choices.
     public init(configuration: GossipConfiguration = GossipConfiguration(), seed: UInt64) {
+        let configuration = configuration.inRange
         self.configuration = configuration
         random = SplitMix64(seed: seed)
         seen = SeenCache(period: configuration.seenPeriod, capacity: configuration.seenCapacity)

@@ -12,7 +12,7 @@ public struct SegmentAssembler: Sendable {
     public struct Limits: Sendable {
         /// Limit of one message in bytes. Segments beyond it are ignored.
         public var wholeByteCount = 3 << 20
-        /// Limit of the segments of one message. Segments that announce more are ignored.
+        /// Limit of the segments of one message. Segments that announce more are ignored; below 2, all are.
         public var segmentCount = 256
         /// Limit of all incomplete messages, with ``overhead`` for each.
         public var byteCount = 64 << 20
@@ -102,7 +102,7 @@ public struct SegmentAssembler: Sendable {
     public mutating func add(
         _ segment: SegmentMessage, from signer: PublicKey, isKnown: Bool = false, sentAt: Timestamp? = nil, at now: Timestamp
     ) -> Reassembled? {
-        guard (2...limits.segmentCount).contains(segment.count), (0..<segment.count).contains(segment.index),
+        guard segment.count >= 2, segment.count <= limits.segmentCount, (0..<segment.count).contains(segment.index),
             segment.wholeHash.count == Keccak256.byteCount
         else { return nil }
         forgetOldWholes(at: now)

@@ -268,6 +268,28 @@ struct MeshTests {
         #expect(router.mesh.count == 4)
     }
 
+    @Test("Parameters out of range are replaced with the nearest in range", arguments: [Int.min, -1, 0, 1, .max])
+    func parametersOutOfRange(value: Int) throws {
+        for factor in [-1, .infinity, .nan] as [Double] {
+            var configuration = GossipConfiguration()
+            configuration.gossipFactor = factor
+            for count in [\.meshSize, \.meshLow, \.meshBest, \.historyGossip, \.gossipPeerCount, \.idLimit]
+                as [WritableKeyPath<GossipConfiguration, Int>]
+            {
+                var changed = configuration
+                changed[keyPath: count] = value
+                changed.meshHigh = 2
+                var router = try Router.subscribed(peerCount: 12, changed)
+                // The mesh gets larger than its size, the message is announced to the peers outside of it.
+                for number in 0..<4 as Range<UInt32> { try router.send([.graft(topic: topic)], from: peer(number)) }
+                #expect(router.gossip.publish([1], on: topic, at: router.now) != .noPeers)
+                router.heartbeat(2)
+                #expect(router.gossip.configuration.meshLow <= router.gossip.configuration.meshSize)
+                #expect((0...1).contains(router.gossip.configuration.gossipFactor))
+            }
+        }
+    }
+
     /// The median is 0.
     @Test("Opportunistic grafting adds two peers when the median score is low", arguments: [(1.0, 2), (0.0, 0)])
     func opportunisticGrafting(threshold: Double, addedCount: Int) throws {

@@ -41,6 +41,17 @@ struct StoreMessagesTests {
         #expect(try StoreRequest(parsing: query.encoded(requestID: "")).startTime?.rawValue == time)
     }
 
+    @Test(
+        "Page sizes out of range are replaced with the nearest in range",
+        arguments: [(Int.min, 1), (0, 1), (1, 1), (100, 100), (.max, 100)] as [(Int, UInt64)])
+    func pageSizes(given: Int, sent: UInt64) throws {
+        var query = StoreQuery()
+        query.pageSize = given
+        for query in [query, StoreQuery(pageSize: given)] {
+            #expect(try StoreRequest(parsing: query.encoded(requestID: "")).pageSize == sent)
+        }
+    }
+
     @Test("A query for the newest messages")
     func descending() {
         let bytes = StoreQuery(isAscending: false).encoded(requestID: "")

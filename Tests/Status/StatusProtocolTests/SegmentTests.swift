@@ -151,6 +151,14 @@ import WakuCrypto
         #expect(assembler.add(segments[0], from: Self.signer, at: late)?.bytes == whole)
     }
 
+    @Test(arguments: [(Int.min, false), (1, false), (2, true)]) func aLimitOfSegmentsMayBeAnyNumber(limit: Int, isTaken: Bool) {
+        var limits = SegmentAssembler.Limits()
+        limits.segmentCount = limit
+        var assembler = SegmentAssembler(limits: limits)
+        #expect(assembler.add(Self.segments(of: Self.whole(6), count: 2)[0], from: Self.signer, at: Self.start) == nil)
+        #expect(assembler.count == (isTaken ? 1 : 0))
+    }
+
     @Test func theOldestWholeGivesWayWhenThereAreTooMany() {
         var limits = SegmentAssembler.Limits()
         limits.wholeCount = 2

@@ -22,8 +22,10 @@ public struct StoreQuery: Hashable, Sendable {
     public var cursor: String?
     /// Whether the response includes the messages, or only their hashes.
     public var includesMessages: Bool
-    /// The maximum number of messages in the response, at most ``maximumPageSize``.
-    public var pageSize: Int
+    /// The maximum number of messages in the response, from 1 to ``maximumPageSize``; the nearest of these in place of other values.
+    public var pageSize: Int {
+        didSet { pageSize = Self.pageSize(nearestTo: pageSize) }
+    }
     /// Whether the first page has the oldest messages, instead of the newest.
     public var isAscending: Bool
 
@@ -40,9 +42,11 @@ public struct StoreQuery: Hashable, Sendable {
         self.hashes = hashes
         self.cursor = cursor
         self.includesMessages = includesMessages
-        self.pageSize = pageSize
+        self.pageSize = Self.pageSize(nearestTo: pageSize)
         self.isAscending = isAscending
     }
+
+    private static func pageSize(nearestTo size: Int) -> Int { min(max(1, size), maximumPageSize) }
 
     /// Whether a message is on the topics of the query. Other messages in a response are discarded.
     package func covers(_ message: ReceivedMessage) -> Bool {
