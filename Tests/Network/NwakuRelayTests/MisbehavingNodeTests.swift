@@ -34,7 +34,8 @@ import Waku
             calls.withLock { $0.append(call) }
             return call.contains("lightpush") ? (500, "Failed to publish: Dropping already-seen message") : nil
         } _: { port in
-            #expect(try await makeRelay(port: port).publish(message(1), on: .statusDefault) == .unconfirmed(canBeLookedUp: true))
+            let relay = try makeRelay(port: port)
+            #expect(try await relay.publish(message(1), on: .statusDefault) == .unconfirmed(canBeLookedUp: true))
         }
         #expect(calls.withLock { $0 } == ["POST /lightpush/v3/message"])
     }

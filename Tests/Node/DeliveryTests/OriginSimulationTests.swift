@@ -299,7 +299,10 @@ struct OriginSimulationTests {
             var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
             let now = Self.start
             func posts(at time: Timestamp) -> [Int64] {
-                table.step(now: time).actions.flatMap { if case (_, .post(let batch)) = $0 { batch.deliveries } else { [] } }
+                let batches: [DeliveryQueue.Batch] = table.step(now: time).actions.compactMap {
+                    if case (_, .post(let batch)) = $0 { batch } else { nil }
+                }
+                return batches.flatMap(\.deliveries)
             }
             table.add([try Self.arrival(1, at: 0)], isAwaited: false, clock: now, now: now)
             #expect(posts(at: now) == [1])
