@@ -44,7 +44,8 @@ struct UnknownOutcomeClusterTests {
         limit: Int = 100_000, _ body: @escaping @Sendable (ClusterFixture.Member) async throws -> Void
     ) async throws {
         func configure(_ configuration: inout ServerConfiguration) {
-            (configuration.unknownHold, configuration.outboxLimit) = (.seconds(60), limit)
+            configuration.unknownHold = .seconds(60)
+            configuration.outboxLimit = limit
         }
         try await fixture.withNodes(["a"], configure: configure) { members async throws in
             try await members.waitUntilShared()
