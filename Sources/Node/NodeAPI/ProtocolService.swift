@@ -30,6 +30,9 @@ public protocol ProtocolService: Sendable {
     var httpPort: Int? { get }
     /// Whether its own HTTP server listens; true for a protocol without one.
     var isListening: Bool { get }
+    /// Whether its own HTTP server listens, or is certain that it can: until then the node takes no messages and posts nothing, since a port in use
+    /// ends it. ``isListening`` by default.
+    var hasPort: Bool { get }
 
     /// Called when another node, or possibly this one, changed the rows of a registrant, identified as in ``NodeProtocol/registrants``.
     func registeredElsewhere(_ name: [UInt8])
@@ -67,6 +70,7 @@ extension ProtocolService {
     public func reloadFiles() {}
     public var httpPort: Int? { nil }
     public var isListening: Bool { true }
+    public var hasPort: Bool { isListening }
     public func registeredElsewhere(_ name: [UInt8]) {}
     public func nodeCountChanged(_ nodeCount: Int) {}
     public func recordSharedLimitUsage(_ name: String, cost: Int) {}

@@ -61,6 +61,8 @@ final class SessionService: RateLimitedService {
     let proxyWatch = Mutex(ProxyWatch())
     var httpPort: Int? { boundPort.withLock(\.self) }
     var isListening: Bool { httpPort != nil || configuration.serve != nil }
+    private let isPortFree = Atomic<Bool>(false)
+    var hasPort: Bool { isPortFree.load(ordering: .acquiring) || isListening }
 
     init(_ configuration: SessionPush.Configuration, limits: SessionLimits, node: NodeServices) {
         self.configuration = configuration
@@ -88,6 +90,7 @@ final class SessionService: RateLimitedService {
     // MARK: Running
 
     func run() async throws {
+        try await checkPort()
         guard await load() else { return }
         workers.start()
         defer { workers.stop() }
@@ -129,6 +132,19 @@ final class SessionService: RateLimitedService {
         }
     }
 
+    /// Listens for a moment: the server begins only when all subscriptions are read, and other protocols need not wait for that.
+    private func checkPort() async throws {
+        guard configuration.serve == nil else { return }
+        let address = configuration.httpAddress
+        if let reason = await HTTPListener.obstacle(host: address.host, port: address.port) { throw listenFailure(reason) }
+        isPortFree.store(true, ordering: .releasing)
+    }
+
+    private func listenFailure(_ reason: String) -> NodeError {
+        intake.stop()
+        return NodeError(message: "can't listen on \(configuration.httpAddress): \(reason) Choose another with --session-http")
+    }
+
     private func serve() async throws {
         let address = configuration.httpAddress
         let commits = SubscriptionCommits(
@@ -157,8 +173,7 @@ final class SessionService: RateLimitedService {
                     ])
             }
         } catch {
-            intake.stop()
-            throw NodeError(message: "can't listen on \(address): \(ListenFailure.reason(error)) Choose another with --session-http")
+            throw listenFailure(ListenFailure.reason(error))
         }
     }
 

@@ -49,6 +49,8 @@ import WakuCrypto
         let (node, port) = (node(store), try ReservedPort())
         let service = try service(node, monitor, port: port.number)
         await #expect(throws: NodeError.self) { try await service.run() }
+        // The node has not begun its work, and storage servers were asked for nothing.
+        #expect(!service.hasPort && monitor.monitored.isEmpty)
         faults.add(.code(13), to: .write)
         await monitor.report([message(for: account)])
         #expect(node.services.counters.count(.sessionDropped(.notStored)) == 1)

@@ -99,6 +99,7 @@ package struct LimitedService: ProtocolService {
     package func reloadFiles() { service.reloadFiles() }
     package var httpPort: Int? { service.httpPort }
     package var isListening: Bool { service.isListening }
+    package var hasPort: Bool { service.hasPort }
     package func registeredElsewhere(_ name: [UInt8]) { service.registeredElsewhere(name) }
     package func keyShareChanged(_ share: KeyShare) { service.keyShareChanged(share) }
 

@@ -36,12 +36,29 @@ extension NodeService {
             ])
     }
 
+    /// Takes no share, receives nothing and posts nothing before it has all its ports: a node whose port is in use ends, and is started again each
+    /// second. Protocols begin after the node's own port, since they may receive as soon as they run.
     private func runToEnd() async throws {
         var parts: [@Sendable () async throws -> Void] = [
             logStart, serveHealth, serveAdmin, observation.watch.run, maintenance.run, maintenance.saveHandledMessages,
-            { await self.cluster.run(self.clusterDuties) },
+            { if await self.wait(until: { self.hasPorts }) { await self.cluster.run(self.clusterDuties) } },
         ]
-        for service in services { parts.append { try await service.run() } }
+        for service in services {
+            parts.append { if await self.wait(until: { self.hasOwnPort }) { try await service.run() } }
+        }
+        do {
+            try await run(parts)
+        } catch {
+            await end()
+            throw error
+        }
+        await path.relay.close()
+        await maintenance.saveCursors()
+        await end()
+        base.logger.info("node stopped")
+    }
+
+    private func run(_ parts: [@Sendable () async throws -> Void]) async throws {
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for part in parts {
                 group.addTask {
@@ -50,18 +67,18 @@ extension NodeService {
                 }
             }
             group.addTask {
-                await self.work()
+                if await self.wait(until: { self.hasPorts }) { await self.work() }
                 return true
             }
             for try await isOver in group where isOver { break }
             group.cancelAll()
         }
+    }
+
+    private func end() async {
         await cluster.leave()
-        await path.relay.close()
-        await maintenance.saveCursors()
         await closeStore()
         base.folder.unlock()
-        base.logger.info("node stopped")
     }
 
     /// Waits outside the cooperative thread pool, so that the deadline of the stop has a thread to run on.
@@ -81,9 +98,7 @@ extension NodeService {
 
     /// Logs the start once all ports are bound: its own and those of its protocols. Does nothing if the node stops before.
     private func logStart() async {
-        while !isListening {
-            guard (try? await Task.sleep(for: .milliseconds(10))) != nil else { return }
-        }
+        guard await wait(until: { self.isListening }) else { return }
         let port = httpPort ?? 0
         let http = configuration.httpAddress.map { SocketAddress(host: $0.host, port: port).description }
         base.logger.info(
@@ -99,8 +114,19 @@ extension NodeService {
         }
     }
 
-    private var isListening: Bool {
-        (configuration.httpAddress == nil || httpPort != nil) && services.allSatisfy(\.isListening)
+    private var hasOwnPort: Bool { configuration.httpAddress == nil || httpPort != nil }
+    private var hasPorts: Bool { hasOwnPort && services.allSatisfy(\.hasPort) }
+    private var isListening: Bool { hasOwnPort && services.allSatisfy(\.isListening) }
+
+    /// - Returns: false if the node stops before.
+    private func wait(until condition: @escaping @Sendable () -> Bool) async -> Bool {
+        if condition() { return true }
+        return await cancelWhenGracefulShutdown {
+            while !condition() {
+                guard (try? await Task.sleep(for: .milliseconds(10))) != nil else { return false }
+            }
+            return true
+        }
     }
 
     // MARK: Work

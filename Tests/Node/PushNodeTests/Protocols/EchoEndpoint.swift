@@ -28,6 +28,8 @@ final class EchoEndpoint: NodeProtocol, ProtocolService {
         [Finding("echo", boundPort.withLock(\.self) == nil ? .fail : .ok, "listening on port \(port)")]
     }
 
+    var isListening: Bool { boundPort.withLock(\.self) != nil }
+
     func run() async throws {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let router = Router()
