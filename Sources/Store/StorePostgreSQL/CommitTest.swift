@@ -22,10 +22,7 @@ package enum CommitTest {
             _ = try connection.run(Statement("COMMIT"))
         } catch .connectionLost {
             end(connection.backendID, at: address)
-            throw StoreError(
-                code: .unavailable,
-                message: "PostgreSQL (\(address)) has not committed within \(limit.components.seconds) s: "
-                    + "look at the server, its locks and its standby")
+            throw StoreError(uncommittedAt: address)
         } catch {
             throw StoreError(explaining: error, at: address)
         }

@@ -37,6 +37,8 @@ package final class PostgreSQLConnection {
     package internal(set) var systemIdentifier: UInt64?
     private let known: KnownPrimary
     private var isBroken = false
+    /// Whether it was lost since the server did not answer in time.
+    private(set) var wasSilent = false
     /// Statements to send before the next ones.
     private var preceding: [Statement] = []
     /// Exchanges whose results have not been read, and the number of messages sent in them.
@@ -332,7 +334,10 @@ package final class PostgreSQLConnection {
             // Before its end, the wait has failed.
             guard .now >= until, isNewest else { throw lost() }
             guard let silenceLimit, until == deadline else { continue }
-            guard until - began < longestSilence, answersAnotherConnection() else { throw lost() }
+            guard until - began < longestSilence, answersAnotherConnection() else {
+                wasSilent = true
+                throw lost()
+            }
             deadline = .now + silenceLimit
         }
         guard table.PQconsumeInput(connection) == 1 else { throw lost() }

@@ -62,6 +62,28 @@ extension StoreError {
         }
     }
 
+    /// The cause and the remedy of a failed commit, with the host.
+    init(explainingCommit error: any Error, on connection: PostgreSQLConnection) {
+        guard case PostgreSQLError.connectionLost = error, !connection.isNewest || connection.wasSilent else {
+            self.init(explaining: error, at: connection.address)
+            return
+        }
+        if connection.isNewest { self.init(uncommittedAt: connection.address) } else { self.init(formerPrimaryAt: connection.address) }
+    }
+
+    /// - Parameter address: one whose ``PostgreSQLAddress/silenceLimit`` has passed.
+    init(uncommittedAt address: PostgreSQLAddress) {
+        self.init(
+            code: .unavailable,
+            message: "PostgreSQL (\(address)) has not committed within \(address.silenceLimit.components.seconds) s: "
+                + "look at the server, its locks and its standby")
+    }
+
+    init(formerPrimaryAt address: PostgreSQLAddress) {
+        self.init(
+            code: .unavailable, message: "PostgreSQL (\(address)) is a former primary, whose place another one has taken: end it")
+    }
+
     package init(unreplicatedAt address: PostgreSQLAddress) {
         self.init(
             code: .unavailable,

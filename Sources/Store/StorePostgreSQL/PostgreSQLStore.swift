@@ -63,9 +63,8 @@ package final class PostgreSQLStore: Store {
         }
         do {
             (sealer, promotions) = try queue.runAndWait { writer in
-                // A command reads at once; a node leaves a former primary that still answers within ten seconds.
-                if access == .beside { PromotionWatch(address, try writer.connected())?.look() }
                 let connection = try writer.connected()
+                let promotions = access == .beside ? nil : PromotionWatch(address, connection)
                 try connection.withoutTimeLimit {
                     if mustExist { return try schema.require(connection, at: address) }
                     try schema.migrate(connection, at: address)
@@ -74,7 +73,7 @@ package final class PostgreSQLStore: Store {
                 let sealer = try Sealer(storageKey: storageKey ?? SymmetricKey.random(), in: connection)
                 if storageKey != nil { try sealer.checkKey(in: connection, at: address, mayWrite: !mustExist) }
                 if access != .beside { try writer.begin() }
-                return (sealer, access == .beside ? nil : PromotionWatch(address, connection))
+                return (sealer, promotions)
             }
         } catch {
             throw StoreError(explaining: error, at: address)

@@ -4,7 +4,8 @@ extension PostgreSQLConnection {
     private static let minimumVersion: Int32 = 15_00_00
 
     /// Opens and configures a session with a server that commits durably: the first of the address's hosts that can be used. The host that was used
-    /// last is tried first. Each host, and each IP address of a host name, has its own time limit. A former primary is passed over.
+    /// last is tried first. Each host, and each IP address of a host name, has its own time limit. A former primary is passed over: the first connection
+    /// of a process, which knows of none, looks at all hosts, and is the one with the newest timeline.
     ///
     /// - Parameters:
     ///   - name: the name of the session in `pg_stat_activity`.
@@ -18,6 +19,7 @@ extension PostgreSQLConnection {
         let known = KnownPrimary.of(address.connectionString)
         let last = known.host
         var failures: [StoreError] = []
+        var newest: (host: PostgreSQLHost, connection: PostgreSQLConnection)?
         for named in hosts.beginning(with: last) {
             do {
                 let places = try named.resolved(in: address)
@@ -32,8 +34,8 @@ extension PostgreSQLConnection {
                         try connection.requireNewest()
                         try accept(connection)
                         connection.silenceLimit = address.silenceLimit
-                        known.note(host, connection)
-                        return connection
+                        if newest.map({ connection.hasReplaced($0.connection) }) ?? true { newest = (host, connection) }
+                        break
                     } catch {
                         failures.append(error)
                     }
@@ -41,8 +43,16 @@ extension PostgreSQLConnection {
             } catch {
                 failures.append(error)
             }
+            if last != nil, newest != nil { break }
         }
-        throw StoreError(ofHosts: failures)
+        guard let newest else { throw StoreError(ofHosts: failures) }
+        known.note(newest.host, newest.connection)
+        return newest.connection
+    }
+
+    /// Whether this server was promoted in place of the other one.
+    private func hasReplaced(_ other: PostgreSQLConnection) -> Bool {
+        systemIdentifier != nil && systemIdentifier == other.systemIdentifier && timeline > other.timeline
     }
 
     /// A session with one of several hosts, for a short use.
@@ -159,10 +169,7 @@ extension PostgreSQLConnection {
 
     /// Refuses a former primary, which may still run.
     private func requireNewest() throws(StoreError) {
-        guard isNewest else {
-            throw StoreError(
-                code: .unavailable, message: "PostgreSQL (\(address)) is a former primary, whose place another one has taken: end it")
-        }
+        guard isNewest else { throw StoreError(formerPrimaryAt: address) }
     }
 
     /// Whether a schema of `search_path` exists: PostgreSQL passes over those that the role may not use, as if they were missing.

@@ -278,7 +278,7 @@ final class Writer {
             let prune = Statement("DELETE FROM store_writer WHERE name <> 'node'" + age)
             _ = try connection.run([prune, insert])
         } catch {
-            throw StoreError(explaining: error, at: address)
+            throw StoreError(explainingCommit: error, on: connection)
         }
         batch = first
     }

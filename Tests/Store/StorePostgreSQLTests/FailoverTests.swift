@@ -98,6 +98,57 @@ struct FailoverTests {
         try command.close()
     }
 
+    /// The former primary answers first. It acknowledges what it is given, or waits in vain for the standby that was promoted.
+    @Test(
+        "A node that starts while a former primary answers gives it nothing", arguments: [PostgreSQLStore.Access.shared, .exclusive],
+        [true, false])
+    func startAfterPromotion(access: PostgreSQLStore.Access, isHanging: Bool) async throws {
+        let primary = try PostgreSQLServer()
+        let standby = try PostgreSQLServer(standbyOf: primary)
+        try await primary.run("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+        let (hosts, key) = ("host=\(primary.folder),\(standby.folder)", SymmetricKey.random())
+        let before = try PostgreSQLStore(
+            PostgreSQLAddress("\(hosts) dbname=postgres user=postgres"), storageKey: key, parts: [Counters.part], access: access)
+        try await before.commit(Counters.add(1))
+        try before.close()
+        try standby.promote()
+        if !isHanging { try await primary.run("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()") }
+        let former = try PostgreSQLConnection(to: PostgreSQLAddress(primary.address))
+        let position = Statement("SELECT name, batch FROM store_writer")
+        let untouched = try former.run(position).rows
+
+        // What is known of the servers is known by the text of the address: this one is that of another process.
+        let address = try PostgreSQLAddress("\(hosts) user=postgres dbname=postgres")
+        let began = ContinuousClock.now
+        let store = try PostgreSQLStore(address, storageKey: key, parts: [Counters.part], access: access)
+        #expect(ContinuousClock.now - began < address.silenceLimit / 2)
+        try await store.commit(Counters.increment(1))
+        #expect(try store.read(Counters.value(1)) == 1)
+        #expect(try former.run(position).rows == untouched)
+        #expect(try former.run(Statement("SELECT count FROM \(Counters.table.name)")).rows == [Row([.integer(0)])])
+        #expect(store.failure == nil)
+        try store.close()
+    }
+
+    @Test("The first commit of a node that no standby confirms is an error that names the host and the cause")
+    func startWithoutStandby() async throws {
+        let primary = try PostgreSQLServer()
+        let parameters = "dbname=postgres user=postgres connect_timeout=1"
+        let first = try PostgreSQLStore(
+            PostgreSQLAddress("host=\(primary.folder) \(parameters)"), storageKey: .random(), parts: [Counters.part], access: .shared)
+        try first.close()
+        try await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
+        try primary.stop()
+        try primary.start()
+        var address = try PostgreSQLAddress("host=\(primary.folder),/nonexistent \(parameters)")
+        address.silenceLimit = .seconds(1)
+        let writer = Writer(address, .shared, closing: DispatchSemaphore(value: 0)) { _ in }
+        let error = #expect(throws: StoreError.self) { try writer.begin() }
+        #expect(
+            error?.message == "PostgreSQL (database postgres on \(primary.folder)) has not committed within 1 s: "
+                + "look at the server, its locks and its standby")
+    }
+
     @Test("A commit that a former primary does not acknowledge is made at the promoted standby once that is known")
     func hangingCommit() async throws {
         let primary = try PostgreSQLServer()
