@@ -84,15 +84,15 @@ extension NodeChecks {
         // The doctor checks disk and files itself, and lists the others.
         let listed = ["disk", "files", catchUpCheck, devicesCheck] + clusterChecks
         let warnings = status.findings.filter { $0.verdict == .warn && !listed.contains($0.check) }
-        let reasons = (failing + warnings).map { "\($0.check): \($0.text)" }.joined(separator: "; ")
+        func reasons(_ findings: [Finding]) -> String { findings.map { "\($0.check): \($0.text)" }.joined(separator: "; ") }
         guard failing.isEmpty else {
             // The remedy for gorush is to run doctor, which is running.
-            let remedy = (failing + warnings).compactMap(\.remedy).first { !$0.hasPrefix("run waku-push doctor") }
-            return Finding("daemon", .fail, "not ready: \(reasons)", remedy: remedy)
+            let remedy = failing.compactMap(\.remedy).first { !$0.hasPrefix("run waku-push doctor") }
+            return Finding("daemon", .fail, "not ready: \(reasons(failing))", remedy: remedy)
         }
         let text = "ready, version \(status.version), process \(status.processID)"
         guard !warnings.isEmpty else { return Finding("daemon", .ok, text) }
-        return Finding("daemon", .warn, "\(text); \(reasons)", remedy: warnings.compactMap(\.remedy).first)
+        return Finding("daemon", .warn, "\(text); \(reasons(warnings))", remedy: warnings.compactMap(\.remedy).first)
     }
 
     private static let clusterChecks = ["cluster", "standbys", "nodes", "claims"]

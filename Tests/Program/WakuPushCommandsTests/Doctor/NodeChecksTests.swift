@@ -134,11 +134,15 @@ struct NodeChecksTests {
         try expect("daemon", .fail, "not ready: gorush: unavailable") {
             $0.daemon = Self.status(findings: [Finding("gorush", .fail, "unavailable, 1 waiting: status 503")])
         }
-        // Warnings are listed beside the reason why it is not ready.
+        // Warnings are no reason why it is not ready, and their remedies are for something else.
         let unroutable = try #require(NodeChecks.unroutable(2))
-        try expect("daemon", .fail, "not ready: gorush: unavailable; outbox: 2 notifications wait") {
-            $0.daemon = Self.status(findings: [Finding("gorush", .fail, "unavailable"), unroutable, Finding("disk", .warn, "full")])
-        }
+        let unready = NodeChecks.daemon(
+            Self.status(findings: [
+                Finding("gorush", .fail, "unavailable", remedy: "run waku-push doctor"), unroutable,
+                Finding("relay", .warn, "nothing is received", remedy: "start what is not running"),
+            ]))
+        #expect(unready.verdict == .fail && unready.text == "not ready: gorush: unavailable" && unready.remedy == nil)
+        try expect("daemon", .warn, "outbox: 2 notifications wait") { $0.daemon = Self.status(findings: [unroutable]) }
         // The daemon's finding on devices has a row of its own.
         let unserved = try #require(NodeChecks.unserved("Status", [.webPush: 4, .apn: 2]) { $0 == .apn })
         try expect("devices", .warn, "Status: no endpoint for registered devices (4 webpush)") {
