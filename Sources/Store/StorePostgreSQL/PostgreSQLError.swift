@@ -116,6 +116,9 @@ extension StoreError {
             self.init(code: .unavailable, message: "PostgreSQL (\(address)) is read-only: is it a standby? Give the primary")
         case "3F000":
             self.init(code: .missing, message: "the schema of PostgreSQL (\(address)) does not exist: create it, or correct search_path")
+        case "42P01":
+            let message = "a table of waku-push is missing in PostgreSQL (\(address)): restore a backup (SQLSTATE \(state))"
+            self.init(code: .unavailable, message: message)
         case "53100":
             self.init(code: .full, message: "PostgreSQL (\(address)) is out of disk space: free some")
         case _ where state.endsSession:

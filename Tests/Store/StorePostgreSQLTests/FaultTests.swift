@@ -110,6 +110,12 @@ struct FaultTests {
             await store.maintain()
             #expect(store.failure == nil)
         }
+        try run("ALTER TABLE store_writer RENAME TO other")
+        await store.maintain()
+        #expect(store.failure?.contains("is missing") == true, "\(store.failure ?? "")")
+        try run("ALTER TABLE other RENAME TO store_writer")
+        await store.maintain()
+        #expect(store.failure == nil)
         try store.close()
     }
 
