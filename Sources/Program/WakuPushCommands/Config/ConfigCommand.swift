@@ -55,7 +55,7 @@ struct ConfigCommand: ParsableCommand {
 
         func execute() async throws {
             let values =
-                ServeOption.all.map { $0.value(Invocation.current.arguments).withoutSecrets } + (Environment.file?.shownEntries ?? [])
+                ServeOption.all.map { $0.shown(Invocation.current.arguments).withoutSecrets } + (Environment.file?.shownEntries ?? [])
             guard !json else { return try Output.json(values) }
             Output.table(
                 ["OPTION", "VALUE", "FROM"],
@@ -119,6 +119,13 @@ struct ConfigCommand: ParsableCommand {
 }
 
 extension ServeOption {
+    /// The effective value. An optional one has no default for ArgumentParser: the end of its help says which applies.
+    fileprivate func shown(_ arguments: [String]) -> Value {
+        let value = value(arguments)
+        guard value.values.isEmpty, value.source == "default", let end = help.firstMatch(of: /\ \[default: (.+)\]$/) else { return value }
+        return Value(option: name, values: [String(end.1)], source: value.source)
+    }
+
     fileprivate var inFile: String {
         let comment = Self.wrapped(help, width: 110).map { "# \($0)" }.joined(separator: "\n")
         if name == "limit" {
