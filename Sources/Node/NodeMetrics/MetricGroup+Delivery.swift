@@ -54,7 +54,7 @@ extension Metric {
 
 extension Counter {
     package static let notificationQueued = Counter("notification queued", .notificationsQueued)
-    package static let notificationAccepted = Counter("notification accepted by gorush", .notificationsEnded, NotificationEndLabel.accepted)
+    package static let notificationAccepted = Counter("notification accepted", .notificationsEnded, NotificationEndLabel.accepted)
     package static let notificationRefused = Counter("notification refused by gorush", .notificationsEnded, NotificationEndLabel.refused)
     package static let notificationExpired = Counter("notification expired", .notificationsEnded, NotificationEndLabel.expired)
     package static let notificationMessageEnded = Counter(

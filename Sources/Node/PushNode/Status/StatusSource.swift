@@ -116,7 +116,7 @@ struct StatusSource: Sendable {
             StatusFigures.Chart(
                 title: "Notifications", unit: "per second",
                 lines: [
-                    line("queued") { $0.count(.notificationQueued) }, line("accepted by gorush") { $0.count(.notificationAccepted) },
+                    line("queued") { $0.count(.notificationQueued) }, line("accepted") { $0.count(.notificationAccepted) },
                     line("lost") { $0.count(Counter.givenUp) },
                 ]),
             StatusFigures.Chart(
