@@ -102,6 +102,47 @@ struct P2PRelayTests {
         #expect(one.received.count == 1)
     }
 
+    @Test func messagesPublishedBeforeACloseArrive() async throws {
+        let one = try listening()
+        let two = dialing(try await one.address())
+        try await eventually { one.relay.state == .attached && two.relay.state == .attached }
+        let messages = (0..<20 as Range<UInt8>).map { number in
+            var large = message(number)
+            large.payload += [UInt8](repeating: number, count: 100_000)
+            return large
+        }
+        for message in messages { #expect(try await two.relay.publish(message, on: Self.topic) == .confirmed) }
+        await two.stop()
+        try await eventually { Set(one.received.map(\.message)) == Set(messages) }
+        await one.stop()
+    }
+
+    @Test func closingDoesNotWaitForAPeerThatReadsNothing() async throws {
+        let one = try listening {
+            $0.requiresMetadata = false
+            $0.closeLimit = .milliseconds(10)
+        }
+        let (deaf, stall) = (Host(key: .generate()), Stall())
+        deaf.serve("/meshsub/1.1.0") { _ in await stall.wait() }
+        try await deaf.connect(to: try await one.address())
+        let stream = try await deaf.openStream(to: one.relay.host.peerID, ["/meshsub/1.1.0"])
+        let topic = Array(Self.topic.rawValue.utf8)
+        let subscription = [0x08, 0x01, 0x12, UInt8(topic.count)] + topic
+        try await stream.writeMessage(ByteBuffer(bytes: [0x0A, UInt8(subscription.count)] + subscription))
+        try await eventually { one.relay.gossipPeers.contains { !$0.status.topics.isEmpty } }
+        var large = message(1)
+        large.payload += [UInt8](repeating: 1, count: 100_000)
+        for number in 0..<8 as Range<UInt8> {
+            large.payload[0] = number
+            try await one.relay.publish(large, on: Self.topic)
+        }
+        // The peer's window has no room for all of them.
+        #expect(one.relay.queuedByteCount > 0)
+        await one.stop()
+        stall.end()
+        await deaf.close()
+    }
+
     @Test func aSecondRunDeliversMessagesAndThoseMissedSinceTheFirst() async throws {
         let one = try listening()
         let between = message(1)

@@ -54,6 +54,14 @@ public final class Connection: Sendable {
         try? await closeFuture.get()
     }
 
+    /// Whether there are written bytes of streams that the peer's system has not acknowledged. A socket that is closed before may drop them.
+    package var isSending: Bool {
+        get async {
+            let isSending = eventLoop.flatSubmit { self.handler.value.isSending(on: self.eventLoop) }
+            return (try? await isSending.get()) ?? false
+        }
+    }
+
     /// Opens a stream with the first of these protocols that the peer supports.
     ///
     /// - Throws: ``ConnectionError``, ``MultistreamError``

@@ -243,6 +243,15 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
     }
 
+    /// Whether bytes wait in a stream, in the channel, or in the socket for the peer's acknowledgement.
+    func isSending(on eventLoop: any EventLoop) -> EventLoopFuture<Bool> {
+        guard let channel = context?.channel, end == nil else { return eventLoop.makeSucceededFuture(false) }
+        let buffered = (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
+        let isQueued = streams.values.contains { $0.queuedByteCount > 0 } || session.output.readableBytes + buffered > 0
+        guard !isQueued, let socket = channel as? any SocketOptionProvider else { return eventLoop.makeSucceededFuture(isQueued) }
+        return socket.getTCPInfo().map { $0.tcpi_unacked > 0 }
+    }
+
     private func send(_ bytes: ByteBuffer) {
         guard let context, bytes.readableBytes > 0 else { return }
         let byteCount = bytes.readableBytes

@@ -31,6 +31,8 @@ final class StreamEntry {
         }
     }
 
+    var queuedByteCount: Int { if case .open(let stream, _) = phase { stream.queuedByteCount } else { 0 } }
+
     func wakeReader() {
         if case .open(let stream, _) = phase { stream.wakeReader() }
     }

@@ -203,8 +203,10 @@ public final class RelaySet: Relay {
     /// The addresses of all relays.
     public var ownAddresses: [String] { relays.flatMap(\.ownAddresses) }
 
-    /// Closes the relays one after the other.
+    /// Closes the relays concurrently: each may first send what was published.
     public func close() async {
-        for relay in relays { await relay.close() }
+        await withDiscardingTaskGroup { group in
+            for relay in relays { group.addTask { await relay.close() } }
+        }
     }
 }

@@ -279,6 +279,14 @@ final class GossipDriver: Sendable {
         }
     }
 
+    /// Whether frames wait to be written to a peer.
+    func isFrameQueued(to peer: PeerID, over connection: ObjectIdentifier) -> Bool {
+        state.withLock { state in
+            guard let number = state.numbers[peer], let outbound = state.outbounds[number] else { return false }
+            return outbound.connection == connection && !outbound.queue.isEmpty
+        }
+    }
+
     // MARK: Events
 
     func received(_ frames: [ByteBuffer], from peer: PeerID) -> Outcome {

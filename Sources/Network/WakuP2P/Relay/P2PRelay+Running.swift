@@ -41,12 +41,31 @@ extension P2PRelay {
         }
     }
 
-    /// Closes all connections and waits until they are closed. The relay cannot be used afterwards.
+    /// Sends what was published, for at most 800 ms, then closes all connections and waits until they are closed. The relay cannot be used afterwards.
     public func close() async {
         let task = lockedState.withLock { $0.close() }
+        await finishSending()
         task?.cancel()
         await host.close()
         await task?.value
+    }
+
+    /// Waits until each peer has received what is queued for it, at most for ``Configuration/closeLimit``: a peer may read slowly, or not at all.
+    private func finishSending() async {
+        let end = ContinuousClock.now + configuration.closeLimit
+        var connections = host.peers.map(\.connection)
+        while true {
+            // A connection that had nothing left to send stays out: what is queued from now on is gossip of others.
+            var sending: [Connection] = []
+            for connection in connections where isCurrent(connection) {
+                let isQueued = driver.isFrameQueued(to: connection.peer, over: ObjectIdentifier(connection))
+                if isQueued { sending.append(connection) } else if await connection.isSending { sending.append(connection) }
+            }
+            connections = sending
+            guard !connections.isEmpty, ContinuousClock.now < end else { return }
+            // A task of its own: programs close their relays when they are cancelled.
+            await Task { try? await Task.sleep(for: .milliseconds(10)) }.value
+        }
     }
 
     /// Listens, dials, and maintains connections until the relay is closed.

@@ -65,6 +65,8 @@ public final class P2PRelay: Relay {
         var filter = FilterTiming()
         /// A peer that ended its gossip stream is disconnected after this long unless it opens another one.
         var gossipMuteTimeout = Duration.seconds(10)
+        /// How long ``P2PRelay/close()`` sends what was published. The stop of a node allows for it.
+        var closeLimit = Duration.milliseconds(800)
         /// How far back the relay looks for queries on newly subscribed topics, or after a time without peers.
         var lookBackWindow = QueryLookBack.window
         /// ``StoreCatchUp/Configuration/settling`` and ``StoreCatchUp/Configuration/shortestPeriod``

@@ -15,10 +15,10 @@ extension NodeService {
     private static let postLimit = Duration.milliseconds(5200)
     private static let publishLimit = Duration.milliseconds(1500)
     /// How long after the beginning of the shutdown the node waits for other nodes to take over its devices.
-    private static let handoverEnd = Duration.seconds(8)
-    /// How long after the beginning of the shutdown the node publishes answers: the cursors are stored between this and
-    /// ``NodeConfiguration/stopLimit``.
-    private static let publishEnd = Duration.milliseconds(8500)
+    private static let handoverEnd = Duration.milliseconds(7500)
+    /// How long after the beginning of the shutdown the node publishes answers: between this and ``NodeConfiguration/stopLimit``, the relay sends them
+    /// and closes, which takes up to 800 ms, and at the same time the cursors are stored.
+    private static let publishEnd = Duration.seconds(8)
 
     /// Runs until graceful shutdown; then stops accepting messages, finishes its work in progress, and returns, at the latest after
     /// ``NodeConfiguration/stopLimit``. If that has passed, the process must exit: what the node waits for goes on.
@@ -49,12 +49,10 @@ extension NodeService {
         do {
             try await run(parts)
         } catch {
-            await end()
+            await end(hasWorked: false)
             throw error
         }
-        await path.relay.close()
-        await maintenance.saveCursors()
-        await end()
+        await end(hasWorked: true)
         base.logger.info("node stopped")
     }
 
@@ -75,9 +73,13 @@ extension NodeService {
         }
     }
 
-    private func end() async {
+    /// - Parameter hasWorked: false if the node did not get its ports. Cursors would say that it had been there for registrations meanwhile.
+    private func end(hasWorked: Bool) async {
         await cluster.leave()
+        async let relayIsClosed: Void = path.relay.close()
+        if hasWorked { await maintenance.saveCursors() }
         await closeStore()
+        await relayIsClosed
         base.folder.unlock()
     }
 
