@@ -143,6 +143,19 @@ struct P2PRelayTests {
         await deaf.close()
     }
 
+    @Test(arguments: [false, true]) func nothingIsPublishedByAClosedRelay(isFilterClient: Bool) async throws {
+        let one = try listening()
+        let two = dialing(try await one.address()) { if isFilterClient { $0.contentTopics = { _ in [] } } }
+        if !isFilterClient { try await eventually { two.relay.state == .attached } }
+        await two.stop()
+        #expect(two.relay.state == .detached("the relay was closed"))
+        let error = RelayError(code: .unavailable, message: "the relay was closed: make a new one")
+        await #expect(throws: error) { try await two.relay.publish(message(1), on: Self.topic) }
+        await #expect(throws: error) { try await two.relay.confirmWatching([Self.contentTopic]) }
+        await #expect(throws: error) { try await RelaySet([two.relay]).publish(message(1), on: Self.topic) }
+        await one.stop()
+    }
+
     @Test func aSecondRunDeliversMessagesAndThoseMissedSinceTheFirst() async throws {
         let one = try listening()
         let between = message(1)

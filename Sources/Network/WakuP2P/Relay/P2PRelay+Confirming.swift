@@ -23,8 +23,9 @@ extension P2PRelay: ConfirmingRelay {
     /// Adds content topics, and returns once a filter node accepted them all, apart from those over its limit of 1,000, of which the latest are watched;
     /// for a node that gossips, once it is attached.
     ///
-    /// - Throws: `RelayError`: `unavailable` after 20 s, or after 10 s for a node that gossips.
+    /// - Throws: `RelayError`: `unavailable` after 20 s, or after 10 s for a node that gossips; at once after ``close()``.
     public func confirmWatching(_ contentTopics: [ContentTopic]) async throws(RelayError) {
+        try checkOpen()
         watch(contentTopics)
         guard isFilterClient else { return try await waitUntilAttached() }
         let deadline = ContinuousClock.now + Self.timeout

@@ -8,10 +8,12 @@ extension P2PRelay {
     /// Publishes by gossip, or by lightpush when no gossip peer is on the topic. Confirmed when the message is in the queue of a peer that this node
     /// chose, or when a lightpush node reports that other nodes received it.
     ///
-    /// - Throws: `RelayError`: `refused` for an invalid or too large message, `unavailable` when no peer accepts it and at least one may later.
+    /// - Throws: `RelayError`: `refused` for an invalid or too large message, `unavailable` when no peer accepts it and at least one may later, and after
+    ///   ``close()``.
     @discardableResult
     public func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
+        try checkOpen()
         guard !isFilterClient else { return try await push(message, on: pubsubTopic) }
         let (publication, outcome) = driver.publish(message.encoded(), on: pubsubTopic)
         await carryOut(outcome)
@@ -23,6 +25,12 @@ extension P2PRelay {
             throw RelayError(code: .refused, message: "message is larger than \(configuration.gossip.maximumDataByteCount) bytes")
         case .noPeers: return try await push(message, on: pubsubTopic)
         }
+    }
+
+    /// - Throws: `RelayError` with `unavailable`, once the relay was closed.
+    func checkOpen() throws(RelayError) {
+        guard lockedState.withLock(\.isClosed) else { return }
+        throw RelayError(code: .unavailable, message: "the relay was closed: make a new one")
     }
 
     /// Publishes by lightpush at two peers concurrently, so that one peer alone cannot suppress the message. When a peer refuses or does not answer,

@@ -40,7 +40,7 @@ struct P2PRelayState {
 
     private var task: Task<Void, Never>?
     private var isListening = false
-    private var isClosed = false
+    private(set) var isClosed = false
     private var hasReportedTopicLimit = false
     /// Only nodes that this one dialed, and configured ones, are asked.
     private var unreadableStores: Set<PeerID> = []
@@ -84,7 +84,10 @@ struct P2PRelayState {
 
     // MARK: Attachment
 
-    var relayState: RelayState { progress.isAttached ? .attached : .detached(detachedReason) }
+    var relayState: RelayState {
+        if isClosed { return .detached("the relay was closed") }
+        return progress.isAttached ? .attached : .detached(detachedReason)
+    }
 
     /// Records which topics messages are received on, and notes gaps. Called regularly.
     ///
