@@ -174,7 +174,8 @@ extension StatusPushClient {
         }
     }
 
-    /// Ends the registrations with all servers. Servers that don't answer within the timeout are retried.
+    /// Ends the registrations with all servers. Servers that don't answer within the timeout are retried. Those that were being left before, and never
+    /// accepted the device, are not waited for: one of them may be a mistake.
     ///
     /// - Returns: The state at each server.
     /// - Throws: ``PushClientError`` with `notRunning`, and nothing is changed: ``setReceiving(_:)`` works without ``run()``. With `cancelled`, it goes on.
@@ -183,11 +184,12 @@ extension StatusPushClient {
         try await endRegistrations(timeout: timeout)
     }
 
-    /// The state at each server.
+    /// The state at each server, also at those that are being left: all but ``wantedServers``. They are retried until they answer, since one whose answer
+    /// was lost may have the device.
     public var registrations: [PublicKey: RegistrationStatus] { states }
 
     /// The servers of the last `register`, also after the device was unregistered, without servers that are being left.
-    package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.serverKeys } }
+    public var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.serverKeys } }
     /// The same, with their VAPID keys.
     package var namedServers: [PushServer] { runner.read { machine, _ in machine.own.servers } }
 

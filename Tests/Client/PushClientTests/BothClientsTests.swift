@@ -250,6 +250,25 @@ import WakuCrypto
         }
     }
 
+    @Test(arguments: ClientVersion.allCases) func unregisteringDoesNotWaitForAMistypedServer(version: ClientVersion) async throws {
+        let servers = [network.addServer(), network.addServer()]
+        network.change(servers[1]) { $0.isUp = false }
+        try await network.client(version).whileRunning { client in
+            _ = try await client.register(.phone, with: servers, enablesReceiving: true, timeout: .milliseconds(300))
+            try await client.register(.phone, with: [servers[0]])
+            // It returns long before the time limit of the test.
+            let states = try await client.unregister(timeout: .seconds(3600))
+            #expect(states[servers[0]] == .unregistered)
+            guard case .pending = states[servers[1]] else { return Issue.record("\(states)") }
+        }
+    }
+
+    @Test func anOutcomeNamesTheRegistrantThatHasNoDevice() {
+        let key = newKey()
+        let outcome = DeviceOutcome(registrant: key, installationID: nil, result: .gaveUp(.noDevice))
+        #expect("\(outcome)" == "\(key) was not notified: no device is known")
+    }
+
     @Test(arguments: ClientVersion.allCases) func messageIDsHaveALimit(version: ClientVersion) async throws {
         try await network.client(version).whileRunning { client in
             client.setSending(true)

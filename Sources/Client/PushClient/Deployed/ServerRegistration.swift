@@ -88,6 +88,7 @@ struct ServerRegistration: RegistrationState {
         }
     }
 
+    var hasAccepted: Bool { accepted != nil }
     var isRegistered: Bool { accepted != nil && attempt?.isUnregistration != true }
     /// Not while it is registered with again, with the same content, and not after it refused that: it may have lost the registration.
     var replacesOthers: Bool {

@@ -219,7 +219,9 @@ extension ClientDriver {
 
     func endRegistrations(timeout: Duration) async throws(PushClientError) -> [PublicKey: RegistrationStatus] {
         try await runner.waitUntilRunning()
-        let servers = Array(states.keys)
+        let servers = runner.read { machine, _ in
+            machine.registrations.servers.values.filter { $0.isWanted || $0.hasAccepted }.map(\.server)
+        }
         turn { machine, _ in machine.setReceiving(false) }
         try await waitUntilSettled(servers, timeout: timeout)
         return states

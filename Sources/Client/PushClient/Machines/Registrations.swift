@@ -142,6 +142,8 @@ protocol RegistrationState: Codable, Hashable, Sendable {
     var status: RegistrationStatus { get }
     /// Whether it is one of the servers to be registered with.
     var isWanted: Bool { get }
+    /// Whether the server is known to have had this device.
+    var hasAccepted: Bool { get }
     /// Whether the server accepted a registration of this device, which was not ended since.
     var isRegistered: Bool { get }
     /// Whether servers that are not wanted any more may be left, since this one has a registration.

@@ -112,7 +112,8 @@ public final class StatusV01PushClient: Sendable {
     }
 
     /// Removes the device from the account's record at all servers; if it was the only device, that ends the account's registration. Servers that
-    /// don't answer within the timeout are retried.
+    /// don't answer within the timeout are retried. Those that were being left before, and never accepted the device, are not waited for: one of them
+    /// may be a mistake.
     ///
     /// - Returns: The state at each server.
     /// - Throws: ``PushClientError`` with `notRunning`, and nothing is changed: ``setReceiving(_:)`` works without ``run()``. With `cancelled`, it goes on.
@@ -121,11 +122,12 @@ public final class StatusV01PushClient: Sendable {
         try await endRegistrations(timeout: timeout)
     }
 
-    /// The state at each server.
+    /// The state at each server, also at those that are being left: all but ``wantedServers``. They are retried until they answer, since one whose answer
+    /// was lost may have the device.
     public var registrations: [PublicKey: RegistrationStatus] { states }
 
     /// The servers of the last `register`, also after the device was unregistered, without servers that are being left.
-    package var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.serverKeys } }
+    public var wantedServers: [PublicKey] { runner.read { machine, _ in machine.own.serverKeys } }
 
     /// The time until a server that did not answer, or failed, is retried; nil when no retry is scheduled.
     public func nextTry(at server: PublicKey) -> Duration? {

@@ -132,6 +132,7 @@ struct V01ServerRecord: RegistrationState {
 
     var renewsAt: Timestamp? { isWanted && phase == .idle && accepted != nil ? renewal?.time : nil }
     var replacesOthers: Bool { isRegistered }
+    var hasAccepted: Bool { accepted != nil }
     var isRegistered: Bool { accepted != nil && phase != .left && attempt?.isFarewell != true }
 
     mutating func resetCounters() {
