@@ -84,7 +84,7 @@ public struct PushInbox: Sendable {
         let expires: Timestamp
     }
 
-    private let limits: Limits
+    package let limits: Limits
     private var subscriptions: [String: ReceiverSubscription] = [:]
     private var removed: Set<String>
     private var received: GenerationalCache<String, Void>

@@ -30,7 +30,7 @@ public struct PushReceiverServer: Sendable {
     /// - Returns: nil for certificates or a key that are not valid.
     public init?(
         _ inbox: PushInbox, host: String, port: Int, certificate: (chain: [UInt8], key: [UInt8])?,
-        limits: PushInbox.Limits = PushInbox.Limits(), handle: @escaping @Sendable (Event) async throws -> Void
+        handle: @escaping @Sendable (Event) async throws -> Void
     ) {
         var identity: TLSIdentity?
         if let certificate {
@@ -42,7 +42,7 @@ public struct PushReceiverServer: Sendable {
             .hostname(host, port: port), limits: HTTPLimits(.status), hosts: nil, tls: identity,
             logger: Logger(label: "push receiver") { _ in SwiftLogNoOpLogHandler() })
         reception = Reception(inbox)
-        bodyByteLimit = limits.bodyByteCount
+        bodyByteLimit = inbox.limits.bodyByteCount
         self.handle = handle
     }
 

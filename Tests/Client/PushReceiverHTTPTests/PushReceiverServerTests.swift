@@ -47,7 +47,7 @@ struct PushReceiverServerTests {
         let chain = chain ?? (chain: Array(certificate.certificate.utf8), key: Array(certificate.key.utf8))
         let server = try #require(
             PushReceiverServer(
-                PushInbox([own], limits: limits), host: "127.0.0.1", port: Int(port), certificate: tls ? chain : nil, limits: limits,
+                PushInbox([own], limits: limits), host: "127.0.0.1", port: Int(port), certificate: tls ? chain : nil,
                 handle: handle ?? events.add))
         let (ready, isReady) = AsyncStream.makeStream(of: Int.self)
         let running = Task { try await server.run { isReady.yield($0) } }
@@ -208,6 +208,14 @@ struct PushReceiverServerTests {
             #expect(await node.post(message(own.subscription)).answer == .accepted)
             let reply = await node.post(message(own.subscription))
             #expect(reply.answer == .later(retryAfter: .seconds(100)) && reply.status == 429)
+        }
+    }
+
+    @Test func theLimitOfBodiesIsThatOfTheInbox() async throws {
+        var limits = PushInbox.Limits()
+        limits.bodyByteCount = 100
+        try await withServer(limits: limits) { own, _, _ in
+            #expect(await node.post(message(own.subscription)).status == 413)
         }
     }
 
