@@ -65,11 +65,24 @@ extension PushClientEvent: CustomStringConvertible {
 extension DeviceOutcome: CustomStringConvertible {
     /// A phrase: the device, its owner, and the result.
     public var description: String {
-        let device = "\(installationID.map { "device \($0)" } ?? "no device") of \(registrant)"
+        let device = installationID.map { "device \($0) of \(registrant)" } ?? "\(registrant)"
         return switch result {
         case .notified(let server): "\(device) was notified by \(server)"
         case .notAllowed: "\(device) is notified by its contacts only"
-        case .gaveUp(let reason): "\(device) was not notified: \(reason.rawValue)"
+        case .gaveUp(let reason): "\(device) was not notified: \(reason.words)"
+        }
+    }
+}
+
+extension DeviceOutcome.GiveUpReason {
+    fileprivate var words: String {
+        switch self {
+        case .noDevice: "no device is known"
+        case .noServerKnown: "no server is known"
+        case .notRegistered: "its servers have no registration of it"
+        case .noServer: "no server answered"
+        case .expired: "the message is too old"
+        case .cancelled: "cancelled"
         }
     }
 }
