@@ -9,3 +9,15 @@ public enum CryptoError: Error, Hashable, Sendable {
     /// The tag does not match: altered, or another key.
     case authenticationFailed
 }
+
+extension CryptoError: CustomStringConvertible {
+    /// A phrase, without the bytes.
+    public var description: String {
+        switch self {
+        case .truncated: "too few bytes"
+        case .invalidKey: "not a valid key: public keys have 65 or 33 bytes, private keys 32, each byte as two hexadecimal digits"
+        case .invalidSignature: "not a valid signature"
+        case .authenticationFailed: "altered, or encrypted with another key"
+        }
+    }
+}

@@ -29,6 +29,11 @@ import Testing
         #expect(try PublicKey(parsing: key.compressed.bytes).hashValue == ours.hashValue)
     }
 
+    @Test func errorsSayWhatAKeyIs() throws {
+        let error = #expect(throws: CryptoError.self) { try PublicKey(hex: "04ff") }
+        #expect(error?.description.hasPrefix("not a valid key: public keys have 65 or 33 bytes") == true)
+    }
+
     @Test func scalarsAreTakenFromOneToTheOrderLessOne() throws {
         var last = Self.order
         last[31] -= 1
