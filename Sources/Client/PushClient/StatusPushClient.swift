@@ -160,7 +160,7 @@ extension StatusPushClient {
     ///   - again: Whether to send the registration also when nothing changed, as for a server that lost or refused it, or to end a pause.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each server, once all answered or the timeout passed.
-    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
+    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`, with which the registration goes on
     @discardableResult
     public func register(
         _ profile: DeviceProfile, with servers: [PushServer], enablesReceiving: Bool = false, again: Bool = false,
@@ -269,7 +269,8 @@ extension StatusPushClient {
 
     /// Requests notifications for devices, each from one server, falling back to another server when one does not answer.
     ///
-    /// A message id notifies a device once, however often this is called within 24 h. Cancelling the task stops sending for the message.
+    /// A message id notifies a device once, however often this is called within 24 h. Cancelling the task stops sending for the message,
+    /// also for other calls with its id.
     ///
     /// - Returns: The outcome for each device, after ten minutes at the latest if the store can be written; so far, when the task was cancelled.
     /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `cancelled` before it began, or `notRunning`, also when ``run()`` ended: the next

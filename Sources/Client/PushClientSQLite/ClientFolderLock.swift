@@ -26,7 +26,8 @@ final class ClientFolderLock: Sendable {
                 throw ClientStoreError(code: .unavailable, message: "folder \(folder) can't be locked now (error \(errno)): try again")
             }
             throw ClientStoreError(
-                code: .locked, message: "client state in \(folder) is in use by another process: stop that one, or choose another folder")
+                code: .locked,
+                message: "client state in \(folder) is in use by another process or store: stop that one, or choose another folder")
         }
     }
 

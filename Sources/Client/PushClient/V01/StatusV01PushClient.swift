@@ -97,7 +97,7 @@ public final class StatusV01PushClient: Sendable {
     ///   - again: Whether to send the record also when nothing changed, as for a server that lost or refused it, or to end a pause.
     ///   - timeout: How long to wait for the servers.
     /// - Returns: The state at each of these servers, once all answered or the timeout passed.
-    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`
+    /// - Throws: ``PushClientError`` with `notEnabled`, `invalid`, `notRunning` or `cancelled`, with which the registration goes on
     @discardableResult
     public func register(
         _ profile: V01DeviceProfile, with servers: [PublicKey], enablesReceiving: Bool = false, again: Bool = false,
@@ -159,7 +159,8 @@ public final class StatusV01PushClient: Sendable {
     ///   - servers: Servers to query in any case, besides the known ones.
     ///   - timeout: How long to wait for the look-up and for servers.
     /// - Returns: The devices known by then. Version 0.1 has no version per device.
-    /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask
+    /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask, also when the registrant
+    ///   unregistered all devices, which version 0.1 has no answer for
     @discardableResult
     public func discover(
         _ registrant: PublicKey, askingAlso servers: [PublicKey] = [], timeout: Duration = .seconds(10)
