@@ -48,4 +48,17 @@ import WakuCrypto
             return count.withLock { $0 } > 4
         }
     }
+
+    @Test func cancelledRunReadsNoFurtherMessage() async {
+        let queue = AdvertisementQueue()
+        for _ in 0..<10 { queue.add(message(100), of: newKey()) }
+        let count = Mutex(0)
+        await Task {
+            await queue.run { _, _ in
+                count.withLock { $0 += 1 }
+                withUnsafeCurrentTask { $0?.cancel() }
+            }
+        }.value
+        #expect(count.withLock { $0 } == 1)
+    }
 }

@@ -355,6 +355,22 @@ import WakuCrypto
         #expect(try await store.load().count == 11)
     }
 
+    @Test(arguments: ClientVersion.allCases)
+    func recordThatChangesDuringAFailedCommitIsStoredWithThoseOfThatCommit(version: ClientVersion) async throws {
+        let store = RecordingStore()
+        let client = try await network.client(version, store: store)
+        let driver = try #require(client as? any ClientDriver)
+        store.setDuringCommit { number throws(ClientStoreError) in
+            guard number == 1 else { return }
+            driver.watch(newKey())
+            throw ClientStoreError(code: .unavailable, message: "the disk is full")
+        }
+        client.setSending(true)
+        try await client.whileRunning { _ in try await eventually { store.commits.count >= 2 } }
+        #expect(store.commits[0].count == 1 && store.commits[1].isStrictSuperset(of: store.commits[0]))
+        #expect(try await store.load().keys.contains { !store.commits[0].contains($0) })
+    }
+
     /// A query is about ten contacts.
     @Test(arguments: ClientVersion.allCases)
     func aFailedQueryOfTheStoreLeavesTheOtherContactsLookedUp(version: ClientVersion) async throws {

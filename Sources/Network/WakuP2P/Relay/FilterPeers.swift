@@ -31,6 +31,8 @@ struct FilterPeers {
     /// The maximum number of content topics that a node accepts for each pubsub topic, the own ones included. Nodes count all topics of a request
     /// towards their limit, also those that are subscribed already: there must be room for the own topics that each request repeats.
     let topicLimit: Int
+    /// The same without the places of this node's own topics.
+    var watchedLimit: Int { topicLimit - ownTopics.count }
     private var peers: [PeerID: Peer] = [:]
     private var gapFrom: Moment?
     private var uncertainFrom: Moment?

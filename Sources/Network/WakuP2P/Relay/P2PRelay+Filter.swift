@@ -76,6 +76,7 @@ extension P2PRelay {
         let now = Moment.now()
         if isForNow(status, request, of: peer) {
             logger.info("filter node refused request for now", metadata: ["peer": "\(peer)", "status": .stringConvertible(status.code)])
+            if status.code == 503 { reportTopicLimit(lockedState.withLock(\.filterPeers.topics.count)) }
             lockedState.withLock { $0.filterPeers.refusedForNow(request, peer, over: id, sent: sent, at: now.instant) }
         } else if request.findsSubscription, status.code == StatusResponse.notFound {
             logger.info("filter node dropped the subscription", metadata: ["peer": "\(peer)"])
@@ -108,12 +109,15 @@ extension P2PRelay {
         let watched = lockedState.withLock(\.watchedTopics)
         let topics = watched.isEmpty ? configured : configured + watched.filter { !configured.contains($0) }
         guard topics.count > limit else { return topics }
-        if lockedState.withLock({ $0.shouldReportTopicLimit() }) {
-            logger.warning(
-                "filter nodes do not accept all topics; some queries will be missed: use --attach relay",
-                metadata: ["limit": .stringConvertible(limit)])
-        }
+        reportTopicLimit(limit)
         return Array(topics.prefix(limit))
+    }
+
+    private func reportTopicLimit(_ limit: Int) {
+        guard lockedState.withLock({ $0.shouldReportTopicLimit() }) else { return }
+        logger.warning(
+            "filter nodes do not accept all topics; some queries will be missed: use --attach relay",
+            metadata: ["limit": .stringConvertible(limit)])
     }
 
     private func sendRequest(

@@ -127,11 +127,11 @@ struct P2PRelayState {
     /// Adds topics. Beyond the limit of filter nodes, the oldest are dropped.
     mutating func watch(_ topics: [ContentTopic]) {
         // The same topics again change nothing, however many there are.
-        let topics = topics.suffix(filterPeers.topicLimit)
+        let topics = topics.suffix(filterPeers.watchedLimit)
         droppedTopics.subtract(topics)
         var known = Set(watchedTopics)
         watchedTopics += topics.filter { known.insert($0).inserted }
-        let excess = watchedTopics.count - filterPeers.topicLimit
+        let excess = watchedTopics.count - filterPeers.watchedLimit
         if excess > 0 { unwatch(Array(watchedTopics.prefix(excess))) }
     }
 

@@ -5,7 +5,7 @@ import Synchronization
 final class RecordingStore: ClientStore {
     private struct Inner {
         var commits: [Set<String>] = []
-        var duringCommit: (@Sendable (_ number: Int) -> Void)?
+        var duringCommit: (@Sendable (_ number: Int) throws(ClientStoreError) -> Void)?
     }
 
     private let memory = MemoryClientStore()
@@ -15,7 +15,7 @@ final class RecordingStore: ClientStore {
     var commits: [Set<String>] { inner.withLock(\.commits) }
 
     /// - Parameter body: Gets the number of commits so far.
-    func setDuringCommit(_ body: @escaping @Sendable (_ number: Int) -> Void) { inner.withLock { $0.duringCommit = body } }
+    func setDuringCommit(_ body: @escaping @Sendable (_ number: Int) throws(ClientStoreError) -> Void) { inner.withLock { $0.duringCommit = body } }
 
     func load() async throws(ClientStoreError) -> [String: [UInt8]] { try await memory.load() }
 
@@ -24,7 +24,7 @@ final class RecordingStore: ClientStore {
             inner.commits.append(Set(changes.keys))
             return (inner.commits.count, inner.duringCommit)
         }
-        body?(number)
+        try body?(number)
         try await memory.commit(changes)
     }
 }

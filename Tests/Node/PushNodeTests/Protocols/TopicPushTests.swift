@@ -502,7 +502,7 @@ struct TopicPushTests {
         }
         let path = DataFolder.databasePath(in: folder.path)
         let bytes = try Data(contentsOf: URL(fileURLWithPath: path))
-        #expect(bytes.range(of: Data("somebody wrote".utf8)) == nil)
+        for secret in ["somebody wrote", "token-1"] { #expect(bytes.range(of: Data(secret.utf8)) == nil) }
         let inspection = try StoreInspection(
             of: path, storageKey: Sealer.storageKey(of: identity), parts: NodeAssembly.parts + [TopicPush.description.part])
         #expect(inspection.rows?["topic_push_device"] == StoreInspection.Rows(count: 1))
