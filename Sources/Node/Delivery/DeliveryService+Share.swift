@@ -13,19 +13,6 @@ extension DeliveryService {
         await enqueueFromOutbox(waiting, isAwaited: false, heldUntil: holds(of: waiting), isInherited: isInherited)
     }
 
-    /// A delivery takes about 1.8 KB of memory: with the default limit 720 MB, within the 1 GiB that the deployment files give a node.
-    private static let inheritedFactor = 4
-
-    /// How many inherited deliveries this node may take up now. The others are left in the outbox: see ``leftInOutbox(_:)``.
-    package var inheritedRoom: Int {
-        max(0, Self.inheritedFactor * configuration.outboxLimit - table.withLock(\.queuedCount))
-    }
-
-    /// Records how many deliveries of this node's devices it has left in the outbox. They count as waiting.
-    package func leftInOutbox(_ count: Int) {
-        table.withLock { $0.leftInOutbox = count }
-    }
-
     /// The ids that are in no queue of this node.
     package func unknown(among ids: [Int64]) -> [Int64] {
         table.withLock { table in ids.filter { table.delivery($0) == nil } }

@@ -42,8 +42,6 @@ struct DeliveryTable {
     private var elsewhere = GenerationalCache<DeliveryID, Void>(capacity: Self.elsewhereCapacity)
     /// See ``returnToOutbox(_:)``.
     private var returned = GenerationalCache<Int64, Void>(capacity: Self.returnedCapacity)
-    /// The number of inherited deliveries that are in the outbox and in no queue until there is room.
-    var leftInOutbox = 0
     /// Recipients for which gorush has accepted a notification.
     private var known = GenerationalCache<PushRecipient, Void>(capacity: Self.knownCapacity)
 
@@ -472,8 +470,7 @@ struct DeliveryTable {
 
     // MARK: Figures
 
-    var count: Int { queuedCount + leftInOutbox }
-    var queuedCount: Int { index.entries.count }
+    var count: Int { index.entries.count }
     /// The age of the delivery that has waited longest for a gorush, or for an endpoint; nil when none does. Web Push does not count: anybody may
     /// register a push service that does not answer.
     func oldestAge(at now: Timestamp) -> Duration? {

@@ -58,22 +58,16 @@ struct DeliverySharing: Sendable {
             state.inherited.subtract(own)
             return (own, inherited, state.outboxFailure != nil)
         }
-        let isFull = partitions.count == node.configuration.times.partitionCount
         // After a failure a node that has handed its partitions over reads too, to learn whether it can again.
-        guard !own.isEmpty || failed else {
-            if isFull { delivery.leftInOutbox(0) }
-            return 0
+        guard !own.isEmpty || failed else { return 0 }
+        let found = await node.onThread(node.deliveryThread) { database throws(StoreError) in
+            try database.ids(of: DeliveryStorage.outboxTable, by: DeliveryStorage.deviceColumn, in: own.sorted())
         }
         do throws(StoreError) {
-            let new = try await ids(in: own.subtracting(inherited))
-            let old = inherited.isEmpty ? [] : try await ids(in: inherited)
+            let ids = try found.get()
             node.state.withLock { $0.outboxFailure = nil }
-            // What there is no room for stays in the outbox until a later scan.
-            let unknownOld = delivery.unknown(among: old)
-            let taken = unknownOld.prefix(delivery.inheritedRoom)
-            if isFull { delivery.leftInOutbox(unknownOld.count - taken.count) }
-            let unknown = delivery.unknown(among: new) + taken
-            var isComplete = taken.count == unknownOld.count
+            let unknown = delivery.unknown(among: ids)
+            var isComplete = true
             for start in stride(from: 0, to: unknown.count, by: Self.scanChunk) {
                 let chunk = Array(unknown[start..<min(start + Self.scanChunk, unknown.count)])
                 let waiting = await node.onThread(node.deliveryThread) { database throws(StoreError) in
@@ -90,7 +84,7 @@ struct DeliverySharing: Sendable {
                 await delivery.take(deliveries) { [node] in inherited.contains(node.partition(of: $0)) }
             }
             if !isComplete { node.state.withLock { $0.inherited.formUnion(inherited) } }
-            return new.count + old.count
+            return ids.count
         } catch {
             node.state.withLock { state in
                 state.outboxFailure = error
@@ -99,13 +93,6 @@ struct DeliverySharing: Sendable {
             node.errors.log("failed to read the outbox", reason: error.message)
             return 0
         }
-    }
-
-    /// The ids of all deliveries in the outbox for these partitions, the oldest first.
-    private func ids(in partitions: Set<PartitionNumber>) async throws(StoreError) -> [Int64] {
-        try await node.onThread(node.deliveryThread) { database throws(StoreError) in
-            try database.ids(of: DeliveryStorage.outboxTable, by: DeliveryStorage.deviceColumn, in: partitions.sorted())
-        }.get()
     }
 
     /// The deliveries of this node's devices. A delivery has the time of its mark only if a former owner has set it.

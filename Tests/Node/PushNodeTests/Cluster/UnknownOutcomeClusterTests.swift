@@ -40,14 +40,8 @@ struct UnknownOutcomeClusterTests {
         try store.close()
     }
 
-    private func withNode(
-        limit: Int = 100_000, _ body: @escaping @Sendable (ClusterFixture.Member) async throws -> Void
-    ) async throws {
-        func configure(_ configuration: inout ServerConfiguration) {
-            configuration.unknownHold = .seconds(60)
-            configuration.outboxLimit = limit
-        }
-        try await fixture.withNodes(["a"], configure: configure) { members async throws in
+    private func withNode(_ body: @escaping @Sendable (ClusterFixture.Member) async throws -> Void) async throws {
+        try await fixture.withNodes(["a"], configure: { $0.unknownHold = .seconds(60) }) { members async throws in
             try await members.waitUntilShared()
             try await body(members[0])
         }
@@ -92,28 +86,5 @@ struct UnknownOutcomeClusterTests {
         }
         #expect(gorush.accepted.map(\.id) == ids([1, 2], clients[0]) + ids([3, 4], clients[1]))
         #expect(try run("SELECT 1 FROM cluster_mark").isEmpty)
-    }
-
-    /// Of those that other nodes left, a node has four times its limit in memory.
-    @Test("Notifications beyond a node's memory stay in the outbox, count as waiting, and are posted later in their order")
-    func takeOverBeyondTheMemory() async throws {
-        let client = TestClient(of: fixture.identity.publicKey)
-        try await withNode { [fixture] member async throws in
-            await member.relay.feed(fixture.registration(client))
-            try await member.fed.wait { member.fed.count(.registrationStored) == 1 }
-        }
-        let messages = (1...12).map { [UInt8($0)] }
-        try await enqueue(messages, to: client)
-        let gorush = fixture.gorush
-        gorush.answer(.failed(retryAfter: nil))
-        try await withNode(limit: 2) { member async throws in
-            let delivery = member.fed.node.delivery
-            try await member.fed.wait { delivery.waitingCount == 12 }
-            #expect(delivery.inheritedRoom == 0)
-            gorush.answer(.accepted)
-            try await member.fed.wait { gorush.accepted.count == 12 && delivery.waitingCount == 0 }
-            #expect(member.fed.count(.notificationEvicted) == 0)
-        }
-        #expect(gorush.accepted.map(\.id) == messages.map { DeliveryID(messageID: $0, key: client.key).notificationID })
     }
 }
