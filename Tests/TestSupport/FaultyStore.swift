@@ -8,15 +8,15 @@ package final class FaultyStore: Store {
     private let base: any Store
     private let readFault: Fault
     private let commitFault: Fault
-    private let recheckFault: @Sendable () async -> Void
+    private let pause: @Sendable () async -> Void
 
-    /// - Parameter recheck: runs before the store's own.
+    /// - Parameter pause: runs before the store's own maintenance, and before its recheck.
     package init(
         _ base: any Store, read: @escaping Fault = { _ in nil }, commit: @escaping Fault = { _ in nil },
-        recheck: @escaping @Sendable () async -> Void = {}
+        pause: @escaping @Sendable () async -> Void = {}
     ) {
         self.base = base
-        recheckFault = recheck
+        self.pause = pause
         readFault = read
         commitFault = commit
     }
@@ -42,9 +42,12 @@ package final class FaultyStore: Store {
     package func onReader(_ body: @escaping @Sendable () -> Void) { base.onReader(body) }
     package var failure: String? { base.failure }
     package var byteCount: Int { base.byteCount }
-    package func maintain() async { await base.maintain() }
+    package func maintain() async {
+        await pause()
+        await base.maintain()
+    }
     package func recheck() async {
-        await recheckFault()
+        await pause()
         await base.recheck()
     }
     package func close() throws { try base.close() }

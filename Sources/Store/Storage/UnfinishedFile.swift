@@ -52,7 +52,8 @@ package final class UnfinishedFile: Sendable {
     /// - Parameter link: makes a hard link, like `link(2)`.
     /// - Returns: false with `errno`.
     package static func name(_ partialPath: String, _ path: String, link: (String, String) -> Int32) -> Bool {
-        guard link(partialPath, path) == 0 || [EPERM, EACCES, EOPNOTSUPP, ENOSYS].contains(errno) && moveOverEmptyFile(partialPath, path) else {
+        guard link(partialPath, path) == 0 || [EPERM, EACCES, EOPNOTSUPP, ENOSYS].contains(errno) && moveOverEmptyFile(partialPath, path)
+        else {
             return false
         }
         syncFolder(of: path)

@@ -78,10 +78,10 @@ extension PostgreSQLStore {
     /// - Parameters:
     ///   - isUnsealing: false when the store was opened without its key: rows are not opened.
     ///   - limit: the most rows to read per table; nil: all.
-    ///   - goesOn: called after each row, with whether it could be opened; false ends the inspection.
+    ///   - shouldContinue: called after each row, with whether it could be opened; false ends the inspection.
     /// - Throws: `StoreError`, with `unsuitable` for tables that are not as declared.
     package func inspect(
-        isUnsealing: Bool = true, limit: Int?, while goesOn: (_ isReadable: Bool) -> Bool = { _ in true }
+        isUnsealing: Bool = true, limit: Int?, while shouldContinue: (_ isReadable: Bool) -> Bool = { _ in true }
     ) throws(StoreError) -> StoreInspection {
         do {
             try pool.read { try SchemaCheck(schema).verify($0, at: address) }
@@ -98,10 +98,10 @@ extension PostgreSQLStore {
                 do {
                     _ = try sealed.open(row, by: sealer)
                     rows.add(nil)
-                    isEnded = !goesOn(true)
+                    isEnded = !shouldContinue(true)
                 } catch {
                     rows.add(error)
-                    isEnded = !goesOn(false)
+                    isEnded = !shouldContinue(false)
                 }
                 return !isEnded
             }

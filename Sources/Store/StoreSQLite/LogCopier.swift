@@ -19,14 +19,25 @@ final class LogCopier: Sendable {
     enum Outcome {
         /// At most a small rest is left, besides what was appended meanwhile.
         case copied
-        /// A read that began earlier keeps a part of the log from being copied.
+        /// A read that began earlier keeps a part of the log from being copied, or ``LogCopier/interrupt()`` did.
         case obstructed
         /// A checkpoint on the writer's connection shows why.
         case failed
     }
 
     func copy(completion: @escaping @Sendable (Outcome) -> Void) {
-        queue.async { completion((try? self.opened().writeWithoutTransaction(Self.copy)) ?? .failed) }
+        queue.async {
+            do {
+                completion(try self.opened().writeWithoutTransaction(Self.copy))
+            } catch {
+                completion((error as? DatabaseError)?.resultCode == .SQLITE_INTERRUPT ? .obstructed : .failed)
+            }
+        }
+    }
+
+    /// Ends the present copy early.
+    func interrupt() {
+        connection.withLock { $0?.interrupt() }
     }
 
     /// Copies again what was appended meanwhile, as long as that is much, and less each time: a long log takes minutes.

@@ -20,7 +20,11 @@ extension SQLiteStore {
 
     /// Checkpoints the log, which shows whether the database can be written.
     package func maintain() async {
-        let outcome = await withCheckedContinuation { done in copier.copy { done.resume(returning: $0) } }
+        let outcome = await withTaskCancellationHandler {
+            await withCheckedContinuation { done in copier.copy { done.resume(returning: $0) } }
+        } onCancel: {
+            copier.interrupt()
+        }
         // What a read keeps in the log is left to the other connection: it may be much, and the read may end now.
         if outcome == .obstructed { monitor.checkpointed(nil) } else { await finishCheckpoint() }
     }
@@ -82,17 +86,17 @@ private struct StoreCheck {
     }
 
     private func look(_ db: Database) throws {
-        try goOn()
+        try checkCancellation()
         guard try String.fetchOne(db, sql: "PRAGMA quick_check(1)") == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT) }
         for rows in schema.parts.sealedRows {
             try sealer.openAll(rows, in: db) { error in
                 if let error { throw error }
-                try goOn()
+                try checkCancellation()
             }
         }
     }
 
-    private func goOn() throws {
+    private func checkCancellation() throws {
         if cancellation.isRequested { throw CancellationError() }
     }
 }

@@ -298,18 +298,18 @@ struct OriginSimulationTests {
         for postCount in 1...2 {
             var table = DeliveryTable([DeliveryQueue()], webPush: configuration)
             let now = Self.start
-            func posts(at time: Timestamp) -> [Int64] {
-                let batches: [DeliveryQueue.Batch] = table.step(now: time).actions.compactMap {
-                    if case (_, .post(let batch)) = $0 { batch } else { nil }
-                }
-                return batches.flatMap(\.deliveries)
+            func posts() -> [(place: EndpointID, batch: DeliveryQueue.Batch)] {
+                table.step(now: now).actions.compactMap { if case (let place, .post(let batch)) = $0 { (place, batch) } else { nil } }
             }
             table.add([try Self.arrival(1, at: 0)], isAwaited: false, clock: now, now: now)
-            #expect(posts(at: now) == [1])
+            let (place, batch) = try #require(posts().first)
+            _ = table.sent(batch, count: 1, by: place, now: now)
             _ = table.origins.noteAnswer(
                 .accepted, of: try Self.origin(0), endpointHash: 1, from: Self.address(0), after: .zero, postCount: postCount, now: now)
+            _ = table.answered(batch, .accepted, by: place, now: now)
+            _ = table.finished(batch, .accepted, by: place, now: now)
             table.add([try Self.arrival(2, at: 0)], isAwaited: false, clock: now, now: now)
-            #expect(posts(at: now) == (postCount == 1 ? [2] : []))
+            #expect(posts().flatMap(\.batch.deliveries) == (postCount == 1 ? [2] : []))
         }
     }
 

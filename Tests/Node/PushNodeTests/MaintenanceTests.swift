@@ -75,9 +75,9 @@ struct MaintenanceTests {
         withExtendedLifetime(folder) {}
     }
 
-    @Test("While all rows are read again, minutes go on, and rows are removed; a stop cancels it")
-    func recheck() async throws {
-        let (calls, checks, relay, folder) = (Calls(), Counted(), FeedRelay(), try TemporaryFolder())
+    @Test("While a long log is copied or all rows are read again, minutes go on, and rows are removed; a stop cancels both")
+    func longWorkOfTheStore() async throws {
+        let (calls, pauses, relay, folder) = (Calls(), Counted(), FeedRelay(), try TemporaryFolder())
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var configuration = NodeConfiguration(identity: .generate(), dataPath: folder.path)
         configuration.maintenanceInterval = .milliseconds(1)
@@ -87,15 +87,15 @@ struct MaintenanceTests {
             openStore: { parts in
                 FaultyStore(
                     try SQLiteStore(folder: folder.path, storageKey: storageKey, parts: parts),
-                    recheck: {
-                        checks.count.add(1, ordering: .relaxed)
+                    pause: {
+                        pauses.count.add(1, ordering: .relaxed)
                         while (try? await Task.sleep(for: .seconds(3600))) != nil {}
                     })
             }, makeRelay: { _ in relay })
         let services = ServiceGroup(services: [node], logger: quiet)
         async let run: Void = services.run()
         try await node.wait { calls.isPruning.load(ordering: .relaxed) }
-        #expect(checks.count.load(ordering: .relaxed) == 1)
+        #expect(pauses.count.load(ordering: .relaxed) == 2)
         await services.triggerGracefulShutdown()
         try await run
         withExtendedLifetime(folder) {}

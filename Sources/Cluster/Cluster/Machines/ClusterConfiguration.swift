@@ -1,5 +1,5 @@
 /// Times and bounds of the cluster. All nodes of a cluster must agree on them: they are constants of a release, except for ``gorushTimeout``
-/// and ``replyDelay``.
+/// and ``replyDelay``. If another node's ``replyDelay`` is longer by 0.7 s, its answers to registrations are published twice.
 package struct ClusterConfiguration: Hashable, Sendable {
     // MARK: Leases
 

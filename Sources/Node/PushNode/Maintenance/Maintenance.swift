@@ -32,6 +32,8 @@ private final class Activity: Sendable {
     let hasFailed = Atomic(false)
     /// Whether old rows are being removed.
     let isRemoving = Atomic(false)
+    /// Whether the store is being maintained.
+    let isMaintaining = Atomic(false)
     /// Whether the store is being rechecked.
     let isRechecking = Atomic(false)
 }
@@ -96,7 +98,8 @@ struct Maintenance: Sendable {
         await withDiscardingTaskGroup { tasks in await run(&tasks) }
     }
 
-    /// - Parameter tasks: what may take minutes: the store's recheck, and the removal of old rows after a pause of days. The rounds go on meanwhile.
+    /// - Parameter tasks: what may take minutes: copying a long log, the store's recheck, and the removal of old rows after a pause of days. The rounds go on
+    ///   meanwhile.
     private func run(_ tasks: inout DiscardingTaskGroup) async {
         // By the clock, since a slow disk makes rounds longer.
         let minute = base.configuration.maintenanceInterval * Self.roundsPerMinute
@@ -115,7 +118,12 @@ struct Maintenance: Sendable {
             let hasHandled = activity.hasHandled.exchange(false, ordering: .relaxed)
             let hasFailed = store.failure != nil || activity.hasFailed.load(ordering: .relaxed)
             if cursorWrites.isDue(hasHandled: hasHandled, hasFailed: hasFailed) { await saveCursors() }
-            await store.maintain()
+            if !activity.isMaintaining.exchange(true, ordering: .relaxed) {
+                tasks.addTask {
+                    await store.maintain()
+                    activity.isMaintaining.store(false, ordering: .relaxed)
+                }
+            }
             if !activity.isRechecking.exchange(true, ordering: .relaxed) {
                 tasks.addTask {
                     await store.recheck()

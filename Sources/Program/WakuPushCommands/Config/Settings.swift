@@ -131,7 +131,7 @@ enum Settings {
         "Maximum number of registrants queued for --derive-ahead in memory. The others are read from the database later.")
     static let outboxLimit = Setting<Int>(
         "outbox-limit", 100_000,
-        "Maximum number of notifications in the outbox. Above it, the devices with most waiting notifications lose their oldest.")
+        "Number of notifications that wait for each gorush, beyond which a new one displaces the oldest of the devices with most.")
     static let unknownHold = Setting<OptionalDurationArgument>(
         "unknown-hold", OptionalDurationArgument(DurationArgument("5s")),
         "After a crash: how long a notification that may have been posted is held before it is posted again, counted from its first post. Notifications that a device shows once are posted again at once. At most 60s. off: no hold."

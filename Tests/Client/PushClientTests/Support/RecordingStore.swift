@@ -15,7 +15,9 @@ final class RecordingStore: ClientStore {
     var commits: [Set<String>] { inner.withLock(\.commits) }
 
     /// - Parameter body: Gets the number of commits so far.
-    func setDuringCommit(_ body: @escaping @Sendable (_ number: Int) throws(ClientStoreError) -> Void) { inner.withLock { $0.duringCommit = body } }
+    func setDuringCommit(_ body: @escaping @Sendable (_ number: Int) throws(ClientStoreError) -> Void) {
+        inner.withLock { $0.duringCommit = body }
+    }
 
     func load() async throws(ClientStoreError) -> [String: [UInt8]] { try await memory.load() }
 
