@@ -174,8 +174,8 @@ extension StatusPushClient {
         }
     }
 
-    /// Ends the registrations with all servers. Servers that don't answer within the timeout are retried. Those that were being left before, and never
-    /// accepted the device, are not waited for: one of them may be a mistake.
+    /// Ends the registrations with all servers. Servers that don't answer within the timeout are retried. Does not wait for a server
+    /// of an earlier `register` that never accepted the device: it may be a mistake.
     ///
     /// - Returns: The state at each server.
     /// - Throws: ``PushClientError`` with `notRunning`, and nothing is changed: ``setReceiving(_:)`` works without ``run()``. With `cancelled`, it goes on.
@@ -184,8 +184,8 @@ extension StatusPushClient {
         try await endRegistrations(timeout: timeout)
     }
 
-    /// The state at each server, also at those that are being left: all but ``wantedServers``. They are retried until they answer, since one whose answer
-    /// was lost may have the device.
+    /// The state at each server, also at those that are being left: all but ``wantedServers``. They are retried until they answer: one may have the
+    /// device, and its answer may be lost.
     public var registrations: [PublicKey: RegistrationStatus] { states }
 
     /// The servers of the last `register`, also after the device was unregistered, without servers that are being left.

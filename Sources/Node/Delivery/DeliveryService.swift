@@ -13,7 +13,7 @@ package final class DeliveryService: Sendable {
         /// The maximum time from the arrival of a request to its answer, which is an error if the store has not reported the outcome by then. Shorter
         /// than the clients' timeout of 3 s, and longer than ``awaitLimit``, so that gorush has its full time if the store answers within half a second.
         package var answerLimit: Duration { awaitLimit + .milliseconds(500) }
-        /// The maximum number of notifications waiting for each gorush. Beyond it each new one displaces one; those that an earlier run left, or that
+        /// The maximum number of notifications waiting for each gorush. Beyond it each new one displaces one; inherited ones, which an earlier run left or
         /// this node takes over from others, may be more.
         package var outboxLimit = 100_000
         /// See ``UnknownOutcome/hold``.

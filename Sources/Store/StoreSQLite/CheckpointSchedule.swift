@@ -6,8 +6,8 @@
 ///       └───────────────────(commit: finish)─────────────────────────┘
 ///
 /// Most pages are copied by another connection, while the writer appends to the log. The writer copies the few that it appended meanwhile: when all are
-/// copied, the next transaction starts at the beginning of the log again. What a read that began earlier keeps in the log is left there, since after an
-/// hour's backup it may take minutes to copy: the next copy has it.
+/// copied, the next transaction starts at the beginning of the log again. Pages that an earlier read keeps in the log are left to the next copy: after
+/// an hour's backup they may take minutes.
 struct CheckpointSchedule {
     enum Step: Equatable {
         /// Copy the log on the other connection, then call ``CheckpointSchedule/copied(_:)``.

@@ -25,7 +25,7 @@ extension SQLiteStore {
         } onCancel: {
             copier.interrupt()
         }
-        // What a read keeps in the log is left to the other connection: it may be much, and the read may end now.
+        // Pages that a read keeps in the log are left to the other connection: there may be many, and the read may end now.
         if outcome == .obstructed { monitor.checkpointed(nil) } else { await finishCheckpoint() }
     }
 

@@ -12,7 +12,7 @@ import WakuCrypto
         WakuMessage(payload: [UInt8](repeating: 0, count: byteCount), contentTopic: ContentTopic(TopicTag(rawValue: 1)), timestamp: .now())
     }
 
-    /// Whatever is published on the topics of contacts: reading it, with the derivation of their keys, is not part of receiving.
+    /// Reading messages on the topics of contacts, with the derivation of their keys, is not part of receiving.
     @Test func messagesOfContactsAreNotReadWhenTheyAreReceived() async throws {
         let (bob, stranger) = (newKey(), PrivateKey.generate())
         let client = try await StatusPushClient.open(identity: .generate(), relays: [TestNetwork().relay()], store: MemoryClientStore())

@@ -313,7 +313,7 @@ struct DeliveryQueueTests {
         #expect(queue.actions(now: start).first == .evict([3]))
     }
 
-    /// What an earlier run or another node left is on disk already: it displaces nothing, and the queue gets no longer by new ones.
+    /// Notifications of an earlier run or another node are on disk already: they displace none, and new ones make the queue no longer.
     @Test func inheritedNotificationsStayBeyondTheLimit() {
         var queue = queue([], configure: { $0.limit = 3 })
         for id in Int64(1)...5 { queue.add(id, device: 7, expires: late, isInherited: true, now: start) }

@@ -91,7 +91,7 @@ struct FailoverTests {
         try #require(store.promotions).look()
         try await store.commit(Counters.increment(1))
         try store.close()
-        // What is known of the servers is known by the text of the address: this one is that of another process.
+        // Knowledge of the servers is kept for the text of an address: this one stands for another process.
         let command = try PostgreSQLStore(
             existing: PostgreSQLAddress("\(hosts) user=postgres dbname=postgres"), storageKey: key, parts: [Counters.part])
         #expect(try command.read(Counters.value(1)) == 1)
@@ -117,7 +117,7 @@ struct FailoverTests {
         let position = Statement("SELECT name, batch FROM store_writer")
         let untouched = try former.run(position).rows
 
-        // What is known of the servers is known by the text of the address: this one is that of another process.
+        // Knowledge of the servers is kept for the text of an address: this one stands for another process.
         let address = try PostgreSQLAddress("\(hosts) user=postgres dbname=postgres")
         let began = ContinuousClock.now
         let store = try PostgreSQLStore(address, storageKey: key, parts: [Counters.part], access: access)

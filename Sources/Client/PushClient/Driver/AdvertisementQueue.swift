@@ -34,7 +34,7 @@ final class AdvertisementQueue: Sendable {
     /// Passes on the messages in their order, until cancelled.
     func run(_ read: (WakuMessage, PublicKey) -> Void) async {
         for await (message, owner) in stream {
-            // The stream passes on what it holds, which may take a minute, before it ends.
+            // A cancelled stream still passes its waiting messages on, which may take a minute.
             guard !Task.isCancelled else { return }
             read(message, owner)
             byteCount.withLock { $0 -= message.payload.count + Self.overhead }

@@ -27,7 +27,7 @@ struct FilterTiming: Hashable, Sendable {
 ///          └───────────(ping: 404)──────────┘ messages after the last proof may be lost
 ///
 /// - A pushed message proves the subscription at its arrival; a ping or subscribe request, when it was sent. 429 proves nothing.
-/// - A node that has no room for further topics (503) keeps those that it accepted: ending the connection would give them up as well.
+/// - A node without room for further topics (503) keeps the accepted ones: the end of the connection would end these, too.
 /// - Unwanted topics are unsubscribed many at a time, or when there is no room for others. One topic always stays: a node
 ///   that has none of a client's topics has no subscription that could be proven.
 /// - A node that has forgotten its client accepts a further subscribe request as if it were the first, and then answers pings with success.

@@ -55,7 +55,7 @@ extension P2PRelay {
         let end = ContinuousClock.now + configuration.closeLimit
         var connections = host.peers.map(\.connection)
         while true {
-            // A connection that had nothing left to send stays out: what is queued from now on is gossip of others.
+            // A connection that had nothing left to send stays out: frames queued from now on are gossip of others.
             var sending: [Connection] = []
             for connection in connections where isCurrent(connection) {
                 let isQueued = driver.isFrameQueued(to: connection.peer, over: ObjectIdentifier(connection))

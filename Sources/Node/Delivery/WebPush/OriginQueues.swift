@@ -166,7 +166,7 @@ struct OriginQueues {
         if let address { addresses.join(address, inFlight: counts.inFlight, standing: configuration.standing, now: now) }
     }
 
-    /// - Parameter count: what remains in any case: more than the limit if deliveries were inherited.
+    /// - Parameter count: the deliveries that remain in any case: more than the limit if some were inherited.
     mutating func evict(beyond count: Int) {
         while waitingCount > max(configuration.waitingLimit, count), let origin = room.loser {
             let before = waitingCount

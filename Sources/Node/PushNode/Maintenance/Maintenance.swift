@@ -98,8 +98,7 @@ struct Maintenance: Sendable {
         await withDiscardingTaskGroup { tasks in await run(&tasks) }
     }
 
-    /// - Parameter tasks: what may take minutes: copying a long log, the store's recheck, and the removal of old rows after a pause of days. The rounds go on
-    ///   meanwhile.
+    /// - Parameter tasks: for work of minutes: the copy of a long log, the store's recheck, and the removal of old rows after a pause of days. Rounds continue.
     private func run(_ tasks: inout DiscardingTaskGroup) async {
         // By the clock, since a slow disk makes rounds longer.
         let minute = base.configuration.maintenanceInterval * Self.roundsPerMinute
