@@ -259,7 +259,7 @@ import WakuCrypto
             // It returns long before the time limit of the test.
             let states = try await client.unregister(timeout: .seconds(3600))
             #expect(states[servers[0]] == .unregistered)
-            guard case .pending = states[servers[1]] else { return Issue.record("\(states)") }
+            #expect(states[servers[1]] != .unregistered)
         }
     }
 

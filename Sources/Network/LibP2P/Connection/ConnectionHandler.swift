@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 
 /// The interface of the host to its connections, which call it on their event loops.
