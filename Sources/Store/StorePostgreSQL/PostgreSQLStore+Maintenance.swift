@@ -69,6 +69,8 @@ extension PostgreSQLStore {
         guard !cancellation.isRequested else { return }
         switch result {
         case .success(let isWhole): monitor.checked(isWhole ? nil : UnexpectedValue())
+        // The next check may find the server.
+        case .failure(let error) where error.code == .unavailable: break
         case .failure(let error): monitor.checked(error)
         }
     }

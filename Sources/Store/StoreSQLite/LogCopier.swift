@@ -10,6 +10,9 @@ final class LogCopier: Sendable {
     private let queue = DispatchQueue(label: "waku-push.store.checkpoint")
     /// Opened by the first copy: most commands of the command line end before one.
     private let connection = Mutex<DatabaseQueue?>(nil)
+    private let isEnding = Atomic(false)
+    /// Whether ``interrupt()`` has left something in the log.
+    let wasInterrupted = Atomic(false)
 
     /// - Parameter path: the database file.
     init(path: String) {
@@ -27,16 +30,21 @@ final class LogCopier: Sendable {
 
     func copy(completion: @escaping @Sendable (Outcome) -> Void) {
         queue.async {
+            var outcome = Outcome.failed
             do {
-                completion(try self.opened().writeWithoutTransaction(Self.copy))
-            } catch {
-                completion((error as? DatabaseError)?.resultCode == .SQLITE_INTERRUPT ? .obstructed : .failed)
-            }
+                if self.isEnding.load(ordering: .acquiring) { throw DatabaseError(resultCode: .SQLITE_INTERRUPT) }
+                outcome = try self.opened().writeWithoutTransaction(Self.copy)
+            } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
+                self.wasInterrupted.store(true, ordering: .releasing)
+                outcome = .obstructed
+            } catch {}
+            completion(outcome)
         }
     }
 
-    /// Ends the present copy early.
+    /// Ends the present copy early, and refuses further ones.
     func interrupt() {
+        isEnding.store(true, ordering: .releasing)
         connection.withLock { $0?.interrupt() }
     }
 

@@ -134,12 +134,14 @@ package final class SQLiteStore: Store {
         }
     }
 
-    /// Completes waiting commands, checkpoints the log and closes the database.
+    /// Completes waiting commands, checkpoints the log and closes the database. If a copy of the log was interrupted, which takes too long for a stop, the
+    /// next start has the log.
     package func close() throws {
         queue.finish()
         copier.close()
         // The last connection to close is read-only and does not checkpoint.
-        let moved = Result { if !isReadOnly { try pool.writeWithoutTransaction(emptyLog) } }
+        let isEmptied = !isReadOnly && !copier.wasInterrupted.load(ordering: .acquiring)
+        let moved = Result { if isEmptied { try pool.writeWithoutTransaction(emptyLog) } }
         try pool.close()
         try moved.get()
     }

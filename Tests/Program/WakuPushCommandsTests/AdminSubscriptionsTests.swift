@@ -149,7 +149,7 @@ struct AdminSubscriptionsTests {
             if let subscription = line.subscription { return subscription.service }
             return line.unsubscribedName != nil ? "ended" : line.aheadTime != nil ? "ahead" : "end"
         }
-        #expect(kinds == ["apns", "firebase", "huawei", "huawei", "apns", "ended", "webpush", "ahead", "end"])
+        #expect(kinds == ["ended", "apns", "firebase", "huawei", "huawei", "apns", "webpush", "ahead", "end"])
     }
 
     @Test("Names of ended subscriptions are not imported into a database that was moved to the identity: they differ there")

@@ -380,7 +380,7 @@ struct SubscriptionStorageTests {
         #expect(try await !target.commit(subscriptions.merge(old, .firebase, at: .now)))
     }
 
-    /// The file has both, the subscription first.
+    /// A file has both, the name first.
     @Test func aSubscriptionInTheSecondOfItsUnsubscriptionIsImported() async throws {
         let folder = try TemporaryFolder()
         let target = try NodeAssembly.store(in: folder.path, of: fixture.identity)
@@ -389,13 +389,16 @@ struct SubscriptionStorageTests {
         try await fixture.subscribe(account, device, at: time - 10)
         try await fixture.apply([.unsubscribe(account.unsubscription(device, at: time))])
         try await fixture.subscribe(account, device, at: time)
-        #expect(try await target.commit(subscriptions.merge(try fixture.records(of: account)[0], .firebase, at: .now)))
         var names: [UnsubscribedNameExport] = []
         try Subscriptions.forEachLeftName(in: fixture.store) {
             names.append($0); return true
         }
         #expect(names.map(\.signedAt) == [time])
-        for name in names { #expect(try await target.commit(Subscriptions.merge(name, at: .now()))) }
+        // The second import changes nothing.
+        for isFirst in [true, false] {
+            for name in names { #expect(try await target.commit(Subscriptions.merge(name, at: .now())) == isFirst) }
+            #expect(try await target.commit(subscriptions.merge(try fixture.records(of: account)[0], .firebase, at: .now)) == isFirst)
+        }
         #expect(try target.read(Subscriptions.ofAccount(subscriptions.accountHash(account.id))).count == 1)
     }
 

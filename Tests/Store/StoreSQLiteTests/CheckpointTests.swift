@@ -119,6 +119,18 @@ struct CheckpointTests {
         #expect(try await store.queue.run { try Int.fetchOne($0, sql: "PRAGMA wal_autocheckpoint") } == 0)
     }
 
+    @Test("What is left of the log after an interruption, as at a stop, is left to the next start")
+    func interruption() async throws {
+        let fixture = try StoreFixture()
+        let store = fixture.store
+        try await store.commit(Records.put("large", version: 1, content: [UInt8](repeating: 7, count: 4 << 20), store.sealer))
+        store.copier.interrupt()
+        await store.maintain()
+        #expect(store.failure == nil)
+        try store.close()
+        #expect(try FileManager.default.attributesOfItem(atPath: fixture.path + "-wal")[.size] as? Int ?? 0 > 4 << 20)
+    }
+
     @Test("A log that grew far over the limit is cut off when it begins again")
     func shrinking() async throws {
         let fixture = try StoreFixture()

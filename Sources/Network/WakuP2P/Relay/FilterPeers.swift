@@ -32,7 +32,7 @@ struct FilterPeers {
     /// towards their limit, also those that are subscribed already: there must be room for the own topics that each request repeats.
     let topicLimit: Int
     /// The same without the places of this node's own topics.
-    var watchedLimit: Int { topicLimit - ownTopics.count }
+    var watchedLimit: Int { max(0, topicLimit - ownTopics.count) }
     private var peers: [PeerID: Peer] = [:]
     private var gapFrom: Moment?
     private var uncertainFrom: Moment?

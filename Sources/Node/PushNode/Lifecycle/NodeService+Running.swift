@@ -5,6 +5,7 @@ import Logging
 import Core
 import ServiceLifecycle
 import Storage
+import Synchronization
 import Waku
 import WakuCrypto
 
@@ -40,23 +41,26 @@ extension NodeService {
     /// second. Protocols begin after the node's own port, since they may receive as soon as they run.
     private func runToEnd() async throws {
         var parts: [@Sendable () async throws -> Void] = [
-            logStart, serveHealth, serveAdmin, observation.watch.run, maintenance.run, maintenance.saveHandledMessages,
+            logStart, serveHealth, serveAdmin, observation.watch.run, maintenance.saveHandledMessages,
+            { if await self.wait(until: { self.hasPorts }) { await self.maintenance.run() } },
             { if await self.wait(until: { self.hasPorts }) { await self.cluster.run(self.clusterDuties) } },
         ]
         for service in services {
             parts.append { if await self.wait(until: { self.hasOwnPort }) { try await service.run() } }
         }
+        let hasWorked = Mutex(false)
         do {
-            try await run(parts)
+            try await run(parts) { hasWorked.withLock { $0 = true } }
         } catch {
-            await end(hasWorked: false)
+            await end(hasWorked: hasWorked.withLock(\.self))
             throw error
         }
-        await end(hasWorked: true)
+        await end(hasWorked: hasWorked.withLock(\.self))
         base.logger.info("node stopped")
     }
 
-    private func run(_ parts: [@Sendable () async throws -> Void]) async throws {
+    /// - Parameter noteWork: called when the node has its ports.
+    private func run(_ parts: [@Sendable () async throws -> Void], noteWork: @escaping @Sendable () -> Void) async throws {
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for part in parts {
                 group.addTask {
@@ -65,7 +69,9 @@ extension NodeService {
                 }
             }
             group.addTask {
-                if await self.wait(until: { self.hasPorts }) { await self.work() }
+                guard await self.wait(until: { self.hasPorts }) else { return true }
+                noteWork()
+                await self.work()
                 return true
             }
             for try await isOver in group where isOver { break }
@@ -75,8 +81,8 @@ extension NodeService {
 
     /// - Parameter hasWorked: false if the node did not get its ports. Cursors would say that it had been there for registrations meanwhile.
     private func end(hasWorked: Bool) async {
-        await cluster.leave()
         async let relayIsClosed: Void = path.relay.close()
+        await cluster.leave()
         if hasWorked { await maintenance.saveCursors() }
         await closeStore()
         await relayIsClosed

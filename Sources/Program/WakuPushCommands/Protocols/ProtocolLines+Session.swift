@@ -36,7 +36,7 @@ extension RegistrationsFile.Line {
 }
 
 extension ProtocolLines {
-    /// Subscriptions, the names of ended ones, and `sig_ts` values that were ahead of the clock.
+    /// The names of ended subscriptions, subscriptions, and `sig_ts` values that were ahead of the clock.
     static let session = ProtocolLines(
         hasSeveralPlatforms: true,
         export: { store, filter, writer in
@@ -57,9 +57,8 @@ extension ProtocolLines {
                     }
                 }
             }
-            // An earlier release ends its import at the first line that it does not know. It knows neither Web Push nor ahead times, so these are last.
-            if filter.isRegistered != false { try exportSubscriptions(of: Set(PushService.ofGorush)) }
             let key = store.sealer.lookUpKeyMark
+            // Before the subscriptions, one of which may have been made in the second in which its device had unsubscribed.
             if filter.isRegistered != true {
                 try SessionServer.Subscriptions.forEachLeftName(in: store) { left in
                     writer.add {
@@ -68,6 +67,8 @@ extension ProtocolLines {
                     }
                 }
             }
+            // An earlier release ends its import at the first line that it does not know. It knows neither Web Push nor ahead times, so these are last.
+            if filter.isRegistered != false { try exportSubscriptions(of: Set(PushService.ofGorush)) }
             if filter.isRegistered != false { try exportSubscriptions(of: [.webPush]) }
             guard filter.isRegistered != true else { return }
             // After all subscriptions, because a subscription whose time is already known would count as a replay.

@@ -49,15 +49,14 @@ extension Subscriptions {
         }
     }
 
-    /// Stores the name of an ended subscription, unless a later one is stored. Ends a subscription of that name with a lower `sig_ts`. One with the same is
-    /// a subscription after the unsubscription, in the same second: the rules accept it.
+    /// Stores the name of an ended subscription, unless a later one is stored. Ends a subscription of that name without a later `sig_ts`.
     ///
     /// - Returns: Whether it was stored.
     package static func merge(_ left: UnsubscribedNameExport, at now: Timestamp) -> StoreCommand<Bool> {
         .read([findName(.bytes(left.name)), findRow(.bytes(left.name))]) { found in
             if let row = found[0].first, try row.integer(0) >= left.signedAt { return .done(false) }
             let rows = try found[1].map { (id: try $0.integer(0), signedAt: try $0.integer(1)) }
-            return end(rows.filter { $0.signedAt < left.signedAt }, at: now).then { changes in
+            return end(rows.filter { $0.signedAt <= left.signedAt }, at: now).then { changes in
                 .change([writeLeft(.bytes(left.name), .integer(left.signedAt), .integer(left.expiresAt))] + changes, true)
             }
         }
