@@ -11,8 +11,7 @@ final class LogCopier: Sendable {
     /// Opened by the first copy: most commands of the command line end before one.
     private let connection = Mutex<DatabaseQueue?>(nil)
     private let isEnding = Atomic(false)
-    /// Whether ``interrupt()`` has left something in the log.
-    let wasInterrupted = Atomic(false)
+    private let hasLeftRest = Atomic(false)
 
     /// - Parameter path: the database file.
     init(path: String) {
@@ -35,12 +34,15 @@ final class LogCopier: Sendable {
                 if self.isEnding.load(ordering: .acquiring) { throw DatabaseError(resultCode: .SQLITE_INTERRUPT) }
                 outcome = try self.opened().writeWithoutTransaction(Self.copy)
             } catch let error as DatabaseError where error.resultCode == .SQLITE_INTERRUPT {
-                self.wasInterrupted.store(true, ordering: .releasing)
+                self.hasLeftRest.store(true, ordering: .releasing)
                 outcome = .obstructed
             } catch {}
             completion(outcome)
         }
     }
+
+    /// Whether ``interrupt()`` has left something in the log.
+    var wasInterrupted: Bool { hasLeftRest.load(ordering: .acquiring) }
 
     /// Ends the present copy early, and refuses further ones.
     func interrupt() {

@@ -140,7 +140,7 @@ package final class SQLiteStore: Store {
         queue.finish()
         copier.close()
         // The last connection to close is read-only and does not checkpoint.
-        let isEmptied = !isReadOnly && !copier.wasInterrupted.load(ordering: .acquiring)
+        let isEmptied = !isReadOnly && !copier.wasInterrupted
         let moved = Result { if isEmptied { try pool.writeWithoutTransaction(emptyLog) } }
         try pool.close()
         try moved.get()
