@@ -66,6 +66,7 @@ import WakuCrypto
         let clients = clients(64, fixture)
         func configure(_ configuration: inout ServerConfiguration) {
             configuration.outboxLimit = 56
+            configuration.awaitLimit = .milliseconds(500)
             // No node takes over a message that another node handles slowly.
             configuration.cluster?.times.rankDelay = .seconds(120)
         }
