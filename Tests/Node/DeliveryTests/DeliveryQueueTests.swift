@@ -318,7 +318,7 @@ struct DeliveryQueueTests {
         var queue = queue([], configure: { $0.limit = 3 })
         for id in Int64(1)...5 { queue.add(id, device: 7, expires: late, isInherited: true, now: start) }
         #expect(queue.count == 5)
-        for id in Int64(6)...7 { queue.add(id, device: id, expires: late, now: start) }
+        for id in Int64(6)...7 { queue.add(id, device: 100 + id, expires: late, now: start) }
         #expect(queue.count == 5)
         let actions = queue.actions(now: start)
         #expect(actions.first == .evict([1, 2]))
