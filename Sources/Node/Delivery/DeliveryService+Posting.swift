@@ -295,7 +295,7 @@ extension DeliveryService {
             if result.isOperatorsMistake {
                 feedback.alarm(.gorushMisconfigured, "gorush can't be used as configured", ["endpoint": name, "reason": "\(reason)"])
             }
-            if case .unclear = result.outcome { errors.log("failed to post notifications", reason: reason, count: count) }
+            errors.log("failed to post notifications", reason: reason, count: count)
         }
     }
 
