@@ -25,6 +25,14 @@ package struct ClusterMember: Sendable {
         case lost(PartitionNumber)
         /// Another node ended the lease: discard all partitions and join again with a new id.
         case ended
+
+        /// The partition that the node posts for from now on.
+        var gained: PartitionNumber? {
+            switch self {
+            case .gained(let partition, _), .resume(let partition): partition
+            case .stop, .lost, .ended: nil
+            }
+        }
     }
 
     private enum Ownership: Sendable {

@@ -27,7 +27,10 @@ struct LeaseRenewal: Sendable {
                         state.storeTrouble.heartbeatCommitted(
                             storeFails: state.isStoreFailing(outage: outage), lease: node.configuration.times.lease, at: .now)
                         state.updateDraining()
-                        return state.member.heartbeatCommitted(view, at: .now)
+                        let changes = state.member.heartbeatCommitted(view, at: .now)
+                        // At once: the next scan of the outbox finds the deliveries of these partitions.
+                        state.inherited.formUnion(changes.compactMap(\.gained))
+                        return changes
                     case .failure(let error):
                         state.heartbeatFailure = error.message
                         state.storeTrouble.heartbeatFailed()
@@ -104,7 +107,6 @@ struct LeaseRenewal: Sendable {
                 case .gained(let partition, _), .resume(let partition):
                     state.stopping.remove(partition)
                     state.toScan.insert(partition)
-                    state.inherited.insert(partition)
                 case .stop(let partition):
                     state.stopping.insert(partition)
                     left.insert(partition)

@@ -59,6 +59,43 @@ import WakuCrypto
         }
     }
 
+    /// Each has fewer than the limit, and both together have more: 128 consecutive devices belong to one node, the next to the other.
+    @Test("A node that takes over more notifications than the limit of the outbox keeps all, and a new one displaces one")
+    func takenOverBeyondTheLimit() async throws {
+        let fixture = try await ClusterFixture()
+        let clients = clients(160, fixture)
+        func configure(_ configuration: inout ServerConfiguration) {
+            configuration.outboxLimit = 140
+            configuration.awaitLimit = .milliseconds(500)
+            // No node takes over a message that another node handles slowly.
+            configuration.cluster?.times.rankDelay = .seconds(120)
+        }
+        try await fixture.withNodes(["a", "b"], configure: configure) { members in
+            let (first, second) = (members[0], members[1])
+            try await members.waitUntilShared()
+            await members.feed(clients.flatMap { fixture.registration($0) })
+            try await members.wait { $0.count(.registrationStored) == 160 }
+            fixture.gorush.answer(.failed(retryAfter: nil))
+            await members.feed(clients.enumerated().flatMap { fixture.request($1, id: "\($0)") })
+            try await members.wait { members in
+                let counts = members.map(\.fed.node.waitingCount)
+                return counts.reduce(0, +) == 160 && counts.allSatisfy { $0 >= 32 }
+            }
+            // Otherwise the other node would handle the rest anew.
+            try await members.wait { $0.count(.requestAnswered) == 160 }
+
+            await second.services.triggerGracefulShutdown()
+            try await first.fed.wait { first.fed.node.waitingCount == 160 }
+            #expect(first.fed.count(.notificationEvicted) == 0)
+            for number in 1...2 {
+                await first.relay.feed(fixture.request(clients[number], id: "more"))
+                try await first.fed.wait { first.fed.count(.notificationEvicted) == number && first.fed.node.waitingCount == 160 }
+            }
+            fixture.gorush.answer(.accepted)
+            try await first.fed.wait { fixture.gorush.accepted.count == 160 && first.fed.node.waitingCount == 0 }
+        }
+    }
+
     /// Parts of two requests share transactions.
     @Test("A request that is committed in parts notifies each device once, and is answered once")
     func largeRequests() async throws {
