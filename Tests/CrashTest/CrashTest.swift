@@ -9,7 +9,7 @@ struct CrashTest: AsyncParsableCommand {
             All of it happens on 127.0.0.1: a network of one, a stand-in for gorush, many clients, and the daemon under test as a process.
             The exit code is 0 only if nothing was lost.
             """,
-        subcommands: [Crash.self, Nodes.self, Outage.self, Soak.self], defaultSubcommand: Crash.self)
+        subcommands: [Crash.self, Nodes.self, Soak.self], defaultSubcommand: Crash.self)
 }
 
 struct CommonOptions: ParsableArguments {

@@ -51,11 +51,9 @@ struct Stage: Sendable {
 
     /// Creates the environment, runs `body` in it, and removes it.
     ///
-    /// - Parameters:
-    ///   - runsGorush: if false, `body` runs it, on a free port.
-    ///   - location: an empty store.
+    /// - Parameter location: an empty store.
     static func with(
-        network: LoopbackNetwork, gorush: GorushStandIn, runsGorush: Bool = true, binary: String?,
+        network: LoopbackNetwork, gorush: GorushStandIn, binary: String?,
         location: StoreLocation = .dataFolder, mayFailToStore: Bool = false,
         _ body: @escaping @Sendable (Stage) async throws -> Void
     ) async throws {
@@ -66,13 +64,9 @@ struct Stage: Sendable {
                 try await LoopbackServer(network: network, port: 0).run { relayBound.yield($0) }
                 return false
             }
-            if runsGorush {
-                group.addTask {
-                    try await gorush.run { gorushBound.yield($0) }
-                    return false
-                }
-            } else {
-                gorushBound.yield(Int(try freePort()))
+            group.addTask {
+                try await gorush.run { gorushBound.yield($0) }
+                return false
             }
             var ports: [Int] = []
             for stream in [relayPorts, gorushPorts] {
