@@ -30,7 +30,7 @@ import WakuCrypto
     }
 
     @Test func dueAnswersAreTakenNewestFirstAndHeldOnesWhenDue() {
-        var buffer = AnswerBuffer(capacity: 10, byteCapacity: 1_000, horizon: .milliseconds(500))
+        var buffer = AnswerBuffer(capacity: 10, byteCapacity: 1_000)
         #expect(buffer.add(Self.item(1), due: .milliseconds(500), at: .zero) == 0)
         #expect(buffer.add(Self.item(2), due: nil, at: .zero) == 0)
         #expect(buffer.add(Self.item(3), due: .milliseconds(300), at: .zero) == 0)
@@ -48,7 +48,7 @@ import WakuCrypto
     }
 
     @Test func theTimeForWhichAnAnswerWasHeldIsRecorded() {
-        var buffer = AnswerBuffer(capacity: 10, byteCapacity: 1_000, horizon: .milliseconds(500))
+        var buffer = AnswerBuffer(capacity: 10, byteCapacity: 1_000)
         _ = buffer.add(Self.item(1), due: .milliseconds(500), at: .milliseconds(100))
         _ = buffer.add(Self.item(2), due: nil, at: .milliseconds(100))
         let first = buffer.take()
@@ -59,7 +59,7 @@ import WakuCrypto
     }
 
     @Test func thePayerWithMostLosesItsOldestAnswerAboveTheByteLimit() {
-        var buffer = AnswerBuffer(capacity: 100, byteCapacity: 1_000, horizon: .seconds(1))
+        var buffer = AnswerBuffer(capacity: 100, byteCapacity: 1_000)
         let (large, small) = (Self.charge(1), Self.charge(2))
         #expect(buffer.add(Self.item(1, byteCount: 600, by: large), due: .milliseconds(500), at: .zero) == 0)
         for mark in 2...5 { #expect(buffer.add(Self.item(UInt8(mark), byteCount: 100, by: small), due: nil, at: .zero) == 0) }
@@ -77,7 +77,7 @@ import WakuCrypto
     }
 
     @Test func theOldestAnswerIsDroppedAboveTheCountLimit() {
-        var buffer = AnswerBuffer(capacity: 2, byteCapacity: 1_000, horizon: .seconds(1))
+        var buffer = AnswerBuffer(capacity: 2, byteCapacity: 1_000)
         #expect(buffer.add(Self.item(1), due: nil, at: .zero) == 0)
         #expect(buffer.add(Self.item(2), due: nil, at: .zero) == 0)
         #expect(buffer.add(Self.item(3), due: .milliseconds(500), at: .zero) == 1)
@@ -87,7 +87,7 @@ import WakuCrypto
     }
 
     @Test func answersForTheKnownDisplaceThoseForStrangersAndHaveMoreTurns() {
-        var buffer = AnswerBuffer(capacity: 8, byteCapacity: 800, horizon: .seconds(1))
+        var buffer = AnswerBuffer(capacity: 8, byteCapacity: 800)
         for mark in UInt8(0)..<8 { #expect(buffer.add(Self.item(mark, by: Self.charge(mark)), due: nil, at: .zero) == 0) }
         for mark in UInt8(100)..<104 { #expect(buffer.add(Self.item(mark, by: Self.charge(mark, .known)), due: nil, at: .zero) == 1) }
         // Neither displaces those below their own share.
@@ -97,7 +97,7 @@ import WakuCrypto
     }
 
     @Test func evictedAnswersLeaveNothingBehind() {
-        var buffer = AnswerBuffer(capacity: 10, byteCapacity: 1_000, horizon: .seconds(1))
+        var buffer = AnswerBuffer(capacity: 10, byteCapacity: 1_000)
         // Each displaces the one before it.
         for byteCount in (501...999).reversed() { _ = buffer.add(Self.item(0, byteCount: byteCount), due: nil, at: .zero) }
         #expect(buffer.count == 1)
@@ -105,7 +105,7 @@ import WakuCrypto
     }
 
     @Test func allAnswersCanBeRemoved() {
-        var buffer = AnswerBuffer(capacity: 2, byteCapacity: 1_000, horizon: .seconds(1))
+        var buffer = AnswerBuffer(capacity: 2, byteCapacity: 1_000)
         _ = buffer.add(Self.item(1), due: nil, at: .zero)
         _ = buffer.add(Self.item(2), due: .milliseconds(500), at: .zero)
         buffer.removeAll()

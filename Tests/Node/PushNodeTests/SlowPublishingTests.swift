@@ -43,7 +43,7 @@ import WakuCrypto
     /// - Parameter registrants: the number of registrants that the flood is about.
     @Test(arguments: [10, 100_000]) func floodOfAnswersLeavesTheKnownTheirs(registrants: Int) {
         var random = SeededGenerator(seed: 1)
-        var buffer = AnswerBuffer(capacity: Publisher.capacity, byteCapacity: 64 << 20, horizon: .zero)
+        var buffer = AnswerBuffer(capacity: Publisher.capacity, byteCapacity: 64 << 20)
         var (known, strangers) = (Served(), Served())
         var (attackCount, dropped, published) = (0, 0, 0)
         var workers = [Int](repeating: 0, count: 32)

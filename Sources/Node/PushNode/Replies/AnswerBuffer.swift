@@ -1,3 +1,4 @@
+import Core
 import NodeAPI
 import RateLimits
 
@@ -15,7 +16,8 @@ struct AnswerBuffer: Sendable {
 
     private let leastByteCount: Int
     private var items: [Int64: Publisher.Item] = [:]
-    private var held: TimerWheel<Int64>
+    /// Keyed by the time from which they may be published.
+    private var held = IndexedHeap<Int64, Duration>()
     /// All answers, by size.
     private var places: FairSpace<Int64>
     /// The ready answers, by turns.
@@ -25,19 +27,15 @@ struct AnswerBuffer: Sendable {
     /// - Parameters:
     ///   - capacity: maximum number of answers.
     ///   - byteCapacity: maximum size of all answers together.
-    ///   - horizon: maximum time for which an answer is held.
-    init(capacity: Int, byteCapacity: Int, horizon: Duration) {
+    init(capacity: Int, byteCapacity: Int) {
         // Smaller answers count as this size, so that there is one limit.
         leastByteCount = (byteCapacity + capacity - 1) / capacity
         places = FairSpace(capacity: byteCapacity)
-        held = TimerWheel(horizon: horizon)
     }
 
     var count: Int { items.count }
     var isEmpty: Bool { items.isEmpty }
     var hasHeld: Bool { !held.isEmpty }
-    /// How late a held answer may be released.
-    var resolution: Duration { held.width }
 
     /// Adds an answer.
     ///
@@ -50,12 +48,13 @@ struct AnswerBuffer: Sendable {
         let dropped = places.add(id, cost: max(answer.byteCount, leastByteCount), by: answer.charge.payer, answer.charge.standing)
         for id in dropped {
             items[id] = nil
+            held.remove(id)
             ready.remove(id)
         }
         guard items[id] != nil else { return dropped.count }
         if let due, due > now {
             items[id]?.heldSince = now
-            held.add(id, due: due, at: now)
+            held.insert(id, key: due)
         } else {
             makeReady(id, answer)
         }
@@ -64,7 +63,8 @@ struct AnswerBuffer: Sendable {
 
     /// Makes held answers ready that are due.
     mutating func release(at now: Duration) {
-        for id in held.take(at: now) {
+        while let (due, id) = held.first, due <= now {
+            held.remove(id)
             guard var item = items[id] else { continue }
             if let since = item.heldSince { item.heldFor = now - since }
             items[id] = item
@@ -87,6 +87,7 @@ struct AnswerBuffer: Sendable {
             places.remove(id)
             ready.remove(id)
         }
+        held = IndexedHeap()
         items = [:]
     }
 }

@@ -3,6 +3,9 @@ import Synchronization
 
 /// An ``AnswerBuffer`` shared by threads: `next` waits for an answer, `put` never waits.
 final class AnswerQueue: Sendable {
+    /// How late a held answer may be released.
+    private static let resolution = Duration.milliseconds(10)
+
     private typealias Served = (CheckedContinuation<Publisher.Item?, Never>, Publisher.Item?)
 
     private struct State: Sendable {
@@ -70,7 +73,7 @@ final class AnswerQueue: Sendable {
     private func release(at now: Duration) -> Duration? {
         change { state in
             state.buffer.release(at: now)
-            return state.buffer.hasHeld ? state.buffer.resolution : nil
+            return state.buffer.hasHeld ? Self.resolution : nil
         }
     }
 

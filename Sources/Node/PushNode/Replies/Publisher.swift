@@ -71,7 +71,7 @@ final class Publisher: ReplyPublishing {
         self.replyDelay = replyDelay
         self.answerLifetime = answerLifetime
         self.isClockWrong = isClockWrong
-        queue = AnswerQueue(AnswerBuffer(capacity: Self.capacity, byteCapacity: Self.byteCapacity, horizon: replyDelay))
+        queue = AnswerQueue(AnswerBuffer(capacity: Self.capacity, byteCapacity: Self.byteCapacity))
         confirmations = Mutex(Confirmations(configuration: confirmation))
     }
 
