@@ -335,6 +335,39 @@ struct OriginSimulationTests {
         #expect(table.origins.changed.isEmpty)
     }
 
+    /// Anybody can have subscriptions at an address of the service that ends connections, or never answers.
+    @Test("Subscriptions that a push service does not answer do not delay others", arguments: [.milliseconds(1), .seconds(15)] as [Duration])
+    func unansweredSubscriptions(end: Duration) throws {
+        var queue = DeliveryQueue(configuration: OriginQueues.Configuration.standardQueue, generator: SeededGenerator(seed: 3))
+        let unanswered = WebPushAnswer.unanswered.result(id: "", status: nil, reason: nil).outcome
+        var (now, added) = (Self.start, 1000 as Int64)
+        var ends: [(time: Timestamp, batch: DeliveryQueue.Batch)] = []
+        var arrivals: [Int64: Timestamp] = [:]
+        var delays: [Duration] = []
+        for id in 1...24 as ClosedRange<Int64> { queue.add(id, device: id, expires: now + .seconds(600), now: now) }
+        while now < Self.start + .seconds(300) {
+            if now >= Self.start + .seconds(1) * Int(added - 1000) {
+                queue.add(added, device: 1000, expires: now + .seconds(600), now: now)
+                arrivals[added] = now
+                added += 1
+            }
+            for (_, batch) in ends.filter({ $0.time <= now }) {
+                _ = queue.finished(batch.id, outcome: batch.deliveries[0] < 1000 ? unanswered : .accepted, now: now)
+            }
+            ends.removeAll { $0.time <= now }
+            for case .post(let batch) in queue.actions(now: now) {
+                if let arrival = arrivals[batch.deliveries[0]] { delays.append(now.since(arrival)) }
+                queue.sent(batch.id, count: 1, now: now)
+                ends.append((now + (batch.deliveries[0] < 1000 ? end : .milliseconds(20)), batch))
+            }
+            let next = ends.map(\.time) + [queue.nextWake(now: now), Self.start + .seconds(1) * Int(added - 1000)].compactMap(\.self)
+            now = max(now, try #require(next.min()))
+        }
+        #expect(delays.count == 300)
+        // The first posts to all took all places until they timed out.
+        #expect(delays.dropFirst(end == .seconds(15) ? 16 : 0).allSatisfy { $0 < .milliseconds(100) }, "\(delays)")
+    }
+
     @Test("A service whose notifications are all in flight takes no turn of its address")
     func turnsForWaiting() throws {
         var configuration = OriginQueues.Configuration()

@@ -7,6 +7,8 @@ extension DeliveryQueue {
     ///
     /// - Parameter isProbe: for a probe, suspects are left out while new deliveries wait.
     mutating func nextIDs(limit: Int, isProbe: Bool, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
+        let skipsSuspects = (isProbe || isSuspectPosted) && !fresh.isEmpty
+        isSuspectPosted = false
         while let half = halves.popLast() {
             let ids = takeHalf(half, now, &expired)
             if ids.count > limit { addHalf(ids[limit...]) }
@@ -15,8 +17,6 @@ extension DeliveryQueue {
         var limit = limit
         var ids: [Int64] = []
         var group: Int64?
-        let skipsSuspects = (isProbe || isSuspectPosted) && !fresh.isEmpty
-        isSuspectPosted = false
         while ids.count < limit {
             let old = popDue(beside: ids.count, limit: &limit, skipsSuspects: skipsSuspects, now)
             if let old { ids.append(old) }
@@ -64,6 +64,11 @@ extension DeliveryQueue {
         }
     }
 
+    /// Whether a place for a post may be taken by a suspect, which may hold it for long.
+    var mayPostSuspect: Bool {
+        posts.values.count(where: \.isOfSuspect) < max(1, configuration.maximumBatchesInFlight / 2)
+    }
+
     private mutating func takeHalf(_ half: Half, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
         var ids: [Int64] = []
         for id in half.deliveries {
@@ -80,11 +85,16 @@ extension DeliveryQueue {
 
     /// - Parameter limit: lowered to the batch size that this delivery allows.
     private mutating func popDue(beside count: Int, limit: inout Int, skipsSuspects: Bool, _ now: Timestamp) -> Int64? {
-        guard let (due, id) = backlog.first, due <= now, let delivery = deliveries[id] else { return nil }
-        let batchLimit = delivery.isSuspect ? 1 : max(1, configuration.maximumBatchCount >> min(delivery.failureCount, 30))
-        guard count < batchLimit, !(delivery.isSuspect && skipsSuspects) else { return nil }
+        let old = backlog.first.flatMap { $0.key <= now ? $0 : nil }
+        if count == 0, !skipsSuspects, mayPostSuspect, let suspect = suspects.first, suspect.key <= old?.key ?? now {
+            limit = 1
+            isSuspectPosted = true
+            return suspects.popFirst()
+        }
+        guard let old, let delivery = deliveries[old.id] else { return nil }
+        let batchLimit = max(1, configuration.maximumBatchCount >> min(delivery.failureCount, 30))
+        guard count < batchLimit else { return nil }
         limit = min(limit, batchLimit)
-        isSuspectPosted = delivery.isSuspect
         return backlog.popFirst()
     }
 

@@ -121,6 +121,6 @@ extension DeliveryQueue {
 
     mutating func place(_ id: Int64, inBacklogAt due: Timestamp) {
         deliveries[id]?.place = .backlog
-        backlog.insert(id, key: due)
+        if deliveries[id]?.isSuspect == true { suspects.insert(id, key: due) } else { backlog.insert(id, key: due) }
     }
 }

@@ -20,8 +20,9 @@ import Waku
 /// - **Turns.** A device has one turn at a time: the next delivery of its line goes behind those of all devices that wait already. So a device with
 ///   many deliveries does not delay those with few, and among many devices with long lines each is posted to in turn.
 /// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other.
-/// - After each failure a delivery goes into a smaller batch, in the end alone. After a server error its next post has no
-///   other deliveries, so that a delivery that breaks gorush soon affects no others; at most every second post is of such a delivery while new ones wait.
+/// - After each failure a delivery goes into a smaller batch, in the end alone. After an unclear one it is a suspect: its next post has no
+///   other deliveries, so that one that breaks gorush soon affects no others. At most every second post is of a suspect while new ones wait, and at most
+///   half of the posts in flight.
 /// - Halves go out before other deliveries, the latest first, which keeps their number small.
 /// - A delivery that its endpoint can't take, such as one that is too long, is dropped without a post.
 /// - A delivery in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
@@ -84,6 +85,7 @@ package struct DeliveryQueue: Sendable {
     struct Post {
         let batch: Batch
         var devices: [DeviceID]
+        let isOfSuspect: Bool
     }
 
     let configuration: Configuration
@@ -99,6 +101,8 @@ package struct DeliveryQueue: Sendable {
     var latest = Timestamp(rawValue: .min)
     /// Keyed by due time.
     var backlog = IndexedHeap<Int64, Timestamp>()
+    /// The suspects in the backlog, keyed by due time.
+    var suspects = IndexedHeap<Int64, Timestamp>()
     var halves: [Half] = []
     /// All deliveries neither in flight nor in a half, by expiry, and those that are evicted next.
     var expiring = EvictionOrder()
@@ -172,6 +176,7 @@ package struct DeliveryQueue: Sendable {
         deliveries[id] = nil
         fresh.remove(id)
         backlog.remove(id)
+        suspects.remove(id)
         expiring.remove(id)
         releaseFirst(of: delivery.device)
     }
@@ -245,13 +250,17 @@ package struct DeliveryQueue: Sendable {
     ///
     /// - Parameter count: the number of its deliveries in the request.
     package mutating func sent(_ batchID: UInt64, count: Int, now: Timestamp) {
-        pace.sent(batchID, count: count, at: now)
+        if posts[batchID]?.isOfSuspect == false { pace.sent(batchID, count: count, at: now) }
     }
 
     /// Records that the request of a batch has ended. Storing its result before ``finished(_:outcome:except:now:)`` may be slow; this does not make
     /// gorush count as slow.
     package mutating func answered(_ batchID: UInt64, outcome: Outcome, now: Timestamp) {
-        pace.ended(batchID, outcome, at: now)
+        ended(batchID, outcome, now)
+    }
+
+    private mutating func ended(_ batchID: UInt64, _ outcome: Outcome, _ now: Timestamp) {
+        if posts[batchID]?.isOfSuspect == true { pace.suspectEnded(outcome, at: now) } else { pace.ended(batchID, outcome, at: now) }
     }
 
     /// Ends a batch and returns a resolution for each of its deliveries still in the queue; none for a batch that is not in flight.
@@ -261,8 +270,9 @@ package struct DeliveryQueue: Sendable {
         _ batchID: UInt64, outcome: Outcome, except notAccepted: Set<Int64> = [], now: Timestamp
     ) -> [Resolution] {
         latest = max(latest, now)
-        guard let post = posts.removeValue(forKey: batchID) else { return [] }
-        pace.ended(batchID, outcome, at: now)
+        guard let post = posts[batchID] else { return [] }
+        ended(batchID, outcome, now)
+        posts[batchID] = nil
         switch outcome {
         case .accepted: breaker.worked(for: post.devices.compactMap { lines[$0]?.recipient })
         case .refused: breaker.worked()
@@ -347,7 +357,8 @@ package struct DeliveryQueue: Sendable {
     private func readyTime(now: Timestamp) -> Timestamp? {
         if !halves.isEmpty || fresh.count >= pace.batchLimit(at: now) { return now }
         let arrived = fresh.first.flatMap { deliveries[$0.id]?.arrived }
-        guard let first = [arrived, backlog.first?.key].compactMap(\.self).min() else { return nil }
+        let suspect = mayPostSuspect ? suspects.first?.key : nil
+        guard let first = [arrived, backlog.first?.key, suspect].compactMap(\.self).min() else { return nil }
         return posts.isEmpty ? first : first + configuration.gathering
     }
 
@@ -363,8 +374,8 @@ package struct DeliveryQueue: Sendable {
             lines[device]?.isPosting = true
             devices.append(device)
         }
-        posts[batch.id] = Post(batch: batch, devices: devices)
-        pace.began()
+        posts[batch.id] = Post(batch: batch, devices: devices, isOfSuspect: isSuspectPosted)
+        if !isSuspectPosted { pace.began() }
         return batch
     }
 

@@ -61,7 +61,8 @@ package enum WebPushAnswer: Hashable, Sendable {
                 outcome: .unclear(retryAfter: retryAfter.map { min($0, Self.longestRetryAfter) }), status: status, reason: reason,
                 postedTokenCount: 1)
         case .addressBusy: PostResult(outcome: .notPosted, reason: reason, postedTokenCount: 1)
-        case .unanswered: PostResult(outcome: .failed(retryAfter: nil), status: status, reason: reason, postedTokenCount: 1)
+        // Anybody can have a subscription at an address of the service that does not answer.
+        case .unanswered: PostResult(outcome: .unclear(retryAfter: nil), status: status, reason: reason, postedTokenCount: 1)
         case .tooLong: PostResult(outcome: .unpostable, reason: reason, postedTokenCount: 1)
         }
     }
