@@ -7,8 +7,8 @@ extension DeliveryQueue {
     ///
     /// - Parameter isProbe: for a probe, suspects are left out while new deliveries wait.
     mutating func nextIDs(limit: Int, isProbe: Bool, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
-        let skipsSuspects = (isProbe || isSuspectPosted) && !fresh.isEmpty
-        isSuspectPosted = false
+        let isOldsTurn = !isOldPosted || fresh.isEmpty
+        isOldPosted = false
         while let half = halves.popLast() {
             let ids = takeHalf(half, now, &expired)
             if ids.count > limit { addHalf(ids[limit...]) }
@@ -18,7 +18,7 @@ extension DeliveryQueue {
         var ids: [Int64] = []
         var group: Int64?
         while ids.count < limit {
-            let old = popDue(beside: ids.count, limit: &limit, skipsSuspects: skipsSuspects, now)
+            let old = isOldsTurn ? popDue(beside: ids.count, limit: &limit, skipsSuspects: isProbe && !fresh.isEmpty, now) : nil
             if let old { ids.append(old) }
             let new = ids.count < limit ? fresh.popFirst() : nil
             if let new {
@@ -26,6 +26,7 @@ extension DeliveryQueue {
                 group = deliveries[new]?.group
             }
             if old == nil, new == nil { break }
+            isOldPosted = ids.count == 1 && new == nil
         }
         // The rest of a group joins its first deliveries: they are one notification, so the post hardly takes longer.
         while ids.count < configuration.maximumBatchCount, let group, let next = fresh.first, deliveries[next.id]?.group == group {
@@ -47,7 +48,7 @@ extension DeliveryQueue {
         guard let id = earlyProbe else { return [] }
         fresh.remove(id)
         expiring.remove(id)
-        isSuspectPosted = false
+        isOldPosted = false
         return [id]
     }
 
@@ -88,7 +89,6 @@ extension DeliveryQueue {
         let old = backlog.first.flatMap { $0.key <= now ? $0 : nil }
         if count == 0, !skipsSuspects, mayPostSuspect, let suspect = suspects.first, suspect.key <= old?.key ?? now {
             limit = 1
-            isSuspectPosted = true
             return suspects.popFirst()
         }
         guard let old, let delivery = deliveries[old.id] else { return nil }

@@ -13,7 +13,7 @@ extension DeliveryQueue {
         /// notification costs a round trip to Apple or Google.
         package var assumedTime: Duration = .milliseconds(100)
         /// A post unanswered for this time is overdue: gorush counts as slow.
-        package let slowAfter: Duration = .seconds(2)
+        package var slowAfter: Duration = .seconds(2)
         /// A slow gorush that answers nothing for this time is stalled.
         package let stalledAfter: Duration = .seconds(10)
         /// How long deliveries gather while other posts are in flight. Without posts in flight they go out at once: a single notification gains

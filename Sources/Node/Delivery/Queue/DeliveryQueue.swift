@@ -19,10 +19,10 @@ import Waku
 ///   it is retried, only the deliveries of its own device wait.
 /// - **Turns.** A device has one turn at a time: the next delivery of its line goes behind those of all devices that wait already. So a device with
 ///   many deliveries does not delay those with few, and among many devices with long lines each is posted to in turn.
-/// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other.
+/// - With enough of both, half of a batch are fresh deliveries and half come from the backlog, and they take turns in posts of one delivery: neither has
+///   to wait for the other.
 /// - After each failure a delivery goes into a smaller batch, in the end alone. After an unclear one it is a suspect: its next post has no
-///   other deliveries, so that one that breaks gorush soon affects no others. At most every second post is of a suspect while new ones wait, and at most
-///   half of the posts in flight.
+///   other deliveries, so that one that breaks gorush soon affects no others. At most half of the posts in flight are of suspects.
 /// - Halves go out before other deliveries, the latest first, which keeps their number small.
 /// - A delivery that its endpoint can't take, such as one that is too long, is dropped without a post.
 /// - A delivery in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
@@ -109,8 +109,8 @@ package struct DeliveryQueue: Sendable {
     private var evicted: [Int64] = []
     var posts: [UInt64: Post] = [:]
     var lastNumber: UInt64 = 0
-    /// Whether the last post was of a suspect.
-    var isSuspectPosted = false
+    /// Whether the last post had one delivery, which came from the backlog.
+    var isOldPosted = false
     private var isDraining = false
     /// Limits from outside the queue; nil for none.
     var allowance: Allowance?
@@ -250,17 +250,13 @@ package struct DeliveryQueue: Sendable {
     ///
     /// - Parameter count: the number of its deliveries in the request.
     package mutating func sent(_ batchID: UInt64, count: Int, now: Timestamp) {
-        if posts[batchID]?.isOfSuspect == false { pace.sent(batchID, count: count, at: now) }
+        pace.sent(batchID, count: count, at: now)
     }
 
     /// Records that the request of a batch has ended. Storing its result before ``finished(_:outcome:except:now:)`` may be slow; this does not make
     /// gorush count as slow.
     package mutating func answered(_ batchID: UInt64, outcome: Outcome, now: Timestamp) {
-        ended(batchID, outcome, now)
-    }
-
-    private mutating func ended(_ batchID: UInt64, _ outcome: Outcome, _ now: Timestamp) {
-        if posts[batchID]?.isOfSuspect == true { pace.suspectEnded(outcome, at: now) } else { pace.ended(batchID, outcome, at: now) }
+        pace.ended(batchID, outcome, at: now)
     }
 
     /// Ends a batch and returns a resolution for each of its deliveries still in the queue; none for a batch that is not in flight.
@@ -270,9 +266,8 @@ package struct DeliveryQueue: Sendable {
         _ batchID: UInt64, outcome: Outcome, except notAccepted: Set<Int64> = [], now: Timestamp
     ) -> [Resolution] {
         latest = max(latest, now)
-        guard let post = posts[batchID] else { return [] }
-        ended(batchID, outcome, now)
-        posts[batchID] = nil
+        guard let post = posts.removeValue(forKey: batchID) else { return [] }
+        pace.ended(batchID, outcome, at: now)
         switch outcome {
         case .accepted: breaker.worked(for: post.devices.compactMap { lines[$0]?.recipient })
         case .refused: breaker.worked()
@@ -374,8 +369,8 @@ package struct DeliveryQueue: Sendable {
             lines[device]?.isPosting = true
             devices.append(device)
         }
-        posts[batch.id] = Post(batch: batch, devices: devices, isOfSuspect: isSuspectPosted)
-        if !isSuspectPosted { pace.began() }
+        posts[batch.id] = Post(batch: batch, devices: devices, isOfSuspect: deliveries[ids[0]]?.isSuspect == true)
+        pace.began()
         return batch
     }
 

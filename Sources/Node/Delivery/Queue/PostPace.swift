@@ -123,11 +123,6 @@ struct PostPace: Sendable {
         }
     }
 
-    /// Records the end of a post of a suspect. The time that it takes says nothing of others, so it neither began nor was sent here; an answer does.
-    mutating func suspectEnded(_ outcome: DeliveryQueue.Outcome, at now: Timestamp) {
-        if outcome == .accepted || outcome == .refused { answered(isLate: false, at: now) }
-    }
-
     /// Allows another post, because the operator reports that gorush works again.
     mutating func hasten() {
         restoreAllowance()

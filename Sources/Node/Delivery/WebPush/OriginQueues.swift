@@ -30,6 +30,8 @@ struct OriginQueues {
             queue.maximumBatchCount = 1
             queue.probeBatchCount = 1
             queue.maximumBatchesInFlight = 8
+            // Anybody can have subscriptions that a push service does not answer: that does not slow down the posts for others.
+            queue.slowAfter = .seconds(3600)
             queue.longestRetryAfter = WebPushAnswer.longestRetryAfter
             queue.breaker.longestRetryAfter = WebPushAnswer.longestRetryAfter
             queue.breaker.backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(300))
