@@ -12,7 +12,7 @@ public enum DeliveryStorage {
     static let sealed = Column("sealed", .bytes)
     static let at = Column("at", .integer)
     static let version = Column("version", .integer)
-    /// The time at which the row was first marked as possibly posted; null: never, or nodes share the outbox and their marks name the node.
+    /// When a single node first marked the row as possibly posted; null if it did not. Nodes that share the outbox use `cluster_mark`.
     static let markedAt = Column("marked_at", .integer, isOptional: true)
 
     /// Notifications that the node accepted and that gorush has not accepted yet.

@@ -139,7 +139,8 @@ struct RegistrationHandler: Sendable {
             return displacing(id, keyHash, installations: installations, addedTo: origin, by: charge, at: now, then)
         }
         guard isNew, let limit = limits.limiter.limits.installationsByKey else { return check(0) }
-        // Tombstones don't count, up to ten times the limit, so that no more rows than that are read.
+        // Counts registered installations and unfounded tombstones. At most ten times the limit of rows (at least 1,000) are read: a key with more
+        // rows, ended ones included, counts as full.
         return Registrations.countedInstallations(of: keyHash, limit: max(1_000, 10 * min(limit, 1_000_000))).then { count in
             check(count - (head?.neverRegistered == true ? 1 : 0))
         }
