@@ -340,34 +340,47 @@ struct OriginSimulationTests {
         "Subscriptions that a push service does not answer do not delay others",
         arguments: [.milliseconds(1), .seconds(15)] as [Duration])
     func unansweredSubscriptions(end: Duration) throws {
-        var queue = DeliveryQueue(configuration: OriginQueues.Configuration.standardQueue, generator: SeededGenerator(seed: 3))
-        let unanswered = WebPushAnswer.unanswered.result(id: "", status: nil, reason: nil).outcome
-        var (now, added) = (Self.start, 1000 as Int64)
+        let (healthy, origin) = (Int64(1000), try Self.origin(0))
+        var table = DeliveryTable([DeliveryQueue()])
+        var (now, added, device) = (Self.start, 0 as Int64, Duration.zero)
         var ends: [(time: Timestamp, batch: DeliveryQueue.Batch)] = []
         var arrivals: [Int64: Timestamp] = [:]
         var delays: [Duration] = []
-        for id in 1...24 as ClosedRange<Int64> { queue.add(id, device: id, expires: now + .seconds(600), now: now) }
+        func add(_ id: Int64, of row: Int64) {
+            let waiting = WaitingDelivery(
+                id: id, delivery: DeliveryID(hashing: withUnsafeBytes(of: id, Array.init)),
+                device: DeviceID(ProtocolNumber(rawValue: 1), row: row), expires: now + .seconds(600))
+            table.add([DeliveryTable.Arrival(waiting: waiting, endpoint: .webPush(origin))], isAwaited: true, clock: now, now: now)
+        }
+        table.origins.acceptedBefore([origin], now: now)
+        for id in 1...24 as ClosedRange<Int64> { add(id, of: id) }
         while now < Self.start + .seconds(300) {
-            if now >= Self.start + .seconds(1) * Int(added - 1000) {
-                queue.add(added, device: 1000, expires: now + .seconds(600), now: now)
-                arrivals[added] = now
+            if now >= Self.start + device {
+                arrivals[healthy + added] = now
+                add(healthy + added, of: healthy)
                 added += 1
+                device += .seconds(1)
             }
-            for (_, batch) in ends.filter({ $0.time <= now }) {
-                _ = queue.finished(batch.id, outcome: batch.deliveries[0] < 1000 ? unanswered : .accepted, now: now)
+            for (time, batch) in ends.filter({ $0.time <= now }) {
+                let answer: WebPushAnswer = batch.deliveries[0] < healthy ? .unanswered : .accepted
+                let outcome = answer.result(id: "", status: nil, reason: nil).outcome
+                _ = table.answered(batch, outcome, by: .webPush(origin), now: time)
+                _ = table.origins.noteAnswer(
+                    answer, of: origin, endpointHash: 1, from: answer == .unanswered ? nil : Self.address(0), after: end, now: now)
+                _ = table.finished(batch, outcome, by: .webPush(origin), now: now)
             }
             ends.removeAll { $0.time <= now }
-            for case .post(let batch) in queue.actions(now: now) {
+            let step = table.step(now: now)
+            for case (_, .post(let batch)) in step.actions {
                 if let arrival = arrivals[batch.deliveries[0]] { delays.append(now.since(arrival)) }
-                queue.sent(batch.id, count: 1, now: now)
-                ends.append((now + (batch.deliveries[0] < 1000 ? end : .milliseconds(20)), batch))
+                _ = table.sent(batch, count: 1, by: .webPush(origin), now: now)
+                ends.append((now + (batch.deliveries[0] < healthy ? end : .milliseconds(20)), batch))
             }
-            let next = ends.map(\.time) + [queue.nextWake(now: now), Self.start + .seconds(1) * Int(added - 1000)].compactMap(\.self)
-            now = max(now, try #require(next.min()))
+            now = max(now, try #require((ends.map(\.time) + [step.next, Self.start + device].compactMap(\.self)).min()))
         }
         #expect(delays.count == 300)
-        // The first posts to all take turns with those of the device, in eight places.
-        #expect(delays.dropFirst(end == .seconds(15) ? 60 : 0).allSatisfy { $0 < .milliseconds(100) }, "\(delays)")
+        // The first posts to all take the eight places three times, before the device's.
+        #expect(delays.dropFirst(end == .seconds(15) ? 80 : 0).allSatisfy { $0 < .milliseconds(100) }, "\(delays)")
     }
 
     @Test("A service whose notifications are all in flight takes no turn of its address")

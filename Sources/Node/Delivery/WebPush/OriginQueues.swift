@@ -223,6 +223,11 @@ struct OriginQueues {
         service.isChanged = false
         let part: OriginPlaces.Part = service.standing.isResponsive(at: now) ? .responsive : .others
         if let line = service.line, line != part { leaveLine(origin, &service) }
+        if let open = service.open, open.part != part, self[part].hasRoom(for: service.domain) {
+            self[part].open(service.domain)
+            service.open = (now, part)
+            freePlace(in: open.part, of: service.domain, now: now)
+        }
         let isTurnOver = isTurnOver(service, part, now: now)
         let hasPlace = service.open != nil || self[part].hasRoom(for: service.domain)
         let allowance = allowance(of: &service, now: now)
@@ -268,7 +273,8 @@ struct OriginQueues {
     /// Whether an open service gives its place up as soon as its posts have ended: others wait for it, or it belongs to the other part.
     private func isTurnOver(_ service: Service, _ part: OriginPlaces.Part, now: Timestamp) -> Bool {
         guard let open = service.open else { return false }
-        if open.part != part { return part == .others || self[part].hasRoom(for: service.domain) }
+        // One that answers again keeps its place until there is room among those that do.
+        if open.part != part { return part == .others }
         return open.since + configuration.turn <= now && self[part].isWanted(service.domain)
     }
 
@@ -281,10 +287,14 @@ struct OriginQueues {
     private mutating func close(_ service: inout Service, now: Timestamp) {
         guard let open = service.open else { return }
         service.open = nil
-        self[open.part].close(service.domain)
-        while let next = self[open.part].next() {
+        freePlace(in: open.part, of: service.domain, now: now)
+    }
+
+    private mutating func freePlace(in part: OriginPlaces.Part, of domain: String, now: Timestamp) {
+        self[part].close(domain)
+        while let next = self[part].next() {
             services[next]?.line = nil
-            services[next]?.open = (now, open.part)
+            services[next]?.open = (now, part)
             queueChanged(next)
         }
     }
