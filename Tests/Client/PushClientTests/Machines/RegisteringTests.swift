@@ -1,5 +1,6 @@
 import Core
 import StatusProtocol
+import TestSupport
 import Testing
 import WakuCrypto
 
@@ -52,7 +53,7 @@ import WakuCrypto
 
     @Test func threeAtRandomAreTakenFromALongerDefaultList() {
         let list = (0..<10).map { _ in PushServer(key: newKey()) }
-        var generator = SystemRandomNumberGenerator()
+        var generator = SeededGenerator(seed: 1)
         let chosen = Set((0..<20).map { _ in Set(PushServer.choose(from: list, using: &generator)) })
         #expect(chosen.allSatisfy { $0.count == 3 && $0.isSubset(of: Set(list)) } && chosen.count > 1)
         #expect(PushServer.choose(from: Array(list.prefix(2)), using: &generator) == Array(list.prefix(2)))
