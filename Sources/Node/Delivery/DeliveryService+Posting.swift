@@ -231,8 +231,11 @@ extension DeliveryService {
         }
         guard let (hasDoubts, unstored) = await keepEach(acceptances) else { return nil }
         let failed = Set(failures.lazy.map(\.posted.delivery))
-        let delivered = taken.filter { $0.address.gorushDevice != nil && !failed.contains($0.waiting.delivery) }
-        table.withLock { $0.becameKnown(delivered.lazy.map { PushRecipient($0.address) }) }
+        let delivered = taken.filter { !failed.contains($0.waiting.delivery) }.map(\.address)
+        table.withLock { table in
+            table.becameKnown(delivered.filter { $0.gorushDevice != nil }.map { PushRecipient($0) })
+            table.becameKnown(delivered.compactMap(\.knownSubscription))
+        }
         // Separate from the acceptance, which must be stored even if a row about tokens is invalid.
         let ended = await feedback.settle(complaints, besides: hasDoubts ? taken : [], at: time)
         return Acceptance(notAccepted: left, ended: ended, unstored: unstored)

@@ -220,12 +220,14 @@ package final class DeliveryService: Sendable {
                 for chunk in accepted.chunks(of: Self.addressChunk) {
                     let addresses = try await store.fetch(addresses(of: chunk.lazy.map(\.key)))
                     let current = chunk.compactMap { device, version in addresses[device].flatMap { $0.version == version ? $0 : nil } }
-                    // Anyone can run a push service that accepts: a Web Push subscription earns no standing, only its service a place.
                     let known = current.filter { $0.gorushDevice != nil }.map { PushRecipient($0) }
-                    let services = Set(current.compactMap(\.pushService))
+                    // Anyone can run a push service that accepts: a Web Push subscription earns a standing at its service alone.
+                    let subscriptions = current.compactMap(\.knownSubscription)
+                    let services = Set(subscriptions.map(\.origin))
                     let now = steadyNow
                     table.withLock { table in
                         table.becameKnown(known)
+                        table.becameKnown(subscriptions)
                         table.origins.acceptedBefore(services, now: now)
                     }
                     if !services.isEmpty { wakeUp.signal() }

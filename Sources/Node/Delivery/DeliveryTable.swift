@@ -44,6 +44,8 @@ struct DeliveryTable {
     private var returned = GenerationalCache<Int64, Void>(capacity: Self.returnedCapacity)
     /// Recipients for which gorush has accepted a notification.
     private var known = GenerationalCache<PushRecipient, Void>(capacity: Self.knownCapacity)
+    /// Subscriptions for which their push services accepted a message. Anybody can run a service that does, so they displace none of ``known``.
+    private var knownSubscriptions = GenerationalCache<PushRecipient, Void>(capacity: Self.knownCapacity)
 
     /// - Parameters:
     ///   - queues: one for each gorush.
@@ -141,7 +143,7 @@ struct DeliveryTable {
             returned.remove(waiting.id)
             let former = origins.waitingCount
             self[endpoint].add(
-                waiting.id, device: device, recipient: arrival.recipient, isKnown: arrival.recipient.map { known.contains($0) } ?? false,
+                waiting.id, device: device, recipient: arrival.recipient, isKnown: isKnown(arrival.recipient, at: endpoint),
                 expires: now + waiting.expires.since(clock), isAwaited: isAwaited, group: arrival.queued?.group, isInherited: isInherited,
                 now: now)
             queueChanged(endpoint)
@@ -155,7 +157,7 @@ struct DeliveryTable {
     /// oldest first, as those before are posted: a device may have thousands, and move often.
     private mutating func moveFromFormer(_ device: DeviceID, _ recipient: PushRecipient? = nil, now: Timestamp) {
         guard let former = index.devices[device]?.former, !former.isEmpty, let endpoint = index.devices[device]?.endpoint else { return }
-        let isKnown = recipient.map { known.contains($0) } ?? false
+        let isKnown = isKnown(recipient, at: endpoint)
         let formerCount = origins.waitingCount
         var room = Self.moveLimit
         let waiting = former.filter { hasQueue($0) }.map { ($0, self[$0].oldestWaiting(of: device) ?? .max) }
@@ -379,6 +381,19 @@ struct DeliveryTable {
             known.set((), of: recipient)
             for index in gorushes.indices { gorushes[index].queue.becameKnown(recipient) }
         }
+    }
+
+    /// Records subscriptions for which their push services accepted a message: posts for them need not wait for those of strangers at the service.
+    mutating func becameKnown(_ subscriptions: some Sequence<(recipient: PushRecipient, origin: WebPushOrigin)>) {
+        for (recipient, origin) in subscriptions where knownSubscriptions.refreshedValue(of: recipient) == nil {
+            knownSubscriptions.set((), of: recipient)
+            origins.becameKnown(recipient, at: origin)
+        }
+    }
+
+    private func isKnown(_ recipient: PushRecipient?, at endpoint: EndpointID) -> Bool {
+        guard let recipient else { return false }
+        return endpoint.isPushService ? knownSubscriptions.contains(recipient) : known.contains(recipient)
     }
 
     var knownCount: Int { known.count }

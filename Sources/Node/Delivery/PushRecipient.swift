@@ -20,3 +20,8 @@ package struct PushRecipient: Hashable, Sendable {
         value = device.hashValue
     }
 }
+
+extension DeviceAddress {
+    /// For ``DeliveryTable/becameKnown(_:)``; nil for a device that gorush reaches.
+    var knownSubscription: (recipient: PushRecipient, origin: WebPushOrigin)? { pushService.map { (PushRecipient(self), $0) } }
+}

@@ -5,20 +5,27 @@ import Waku
 extension DeliveryQueue {
     /// Removes the deliveries of the next batch from the places where they wait.
     ///
-    /// - Parameter isProbe: for a probe, suspects are left out while new deliveries wait.
+    /// - Parameter isProbe: for a probe, doubtful deliveries are left out while others wait.
     mutating func nextIDs(limit: Int, isProbe: Bool, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
-        let isOldsTurn = !isOldPosted || fresh.isEmpty
-        isOldPosted = false
+        let othersWait = !fresh.isEmpty || backlog.first.map { $0.key <= now } ?? false
+        let skipsDoubtful = (isProbe || isDoubtfulPosted) && othersWait
+        isDoubtfulPosted = false
         while let half = halves.popLast() {
             let ids = takeHalf(half, now, &expired)
             if ids.count > limit { addHalf(ids[limit...]) }
             if !ids.isEmpty { return Array(ids.prefix(limit)) }
         }
+        if !skipsDoubtful, mayPostDoubtful, let (due, id) = doubtful.first, due <= min(now, backlog.first?.key ?? now) {
+            isDoubtfulPosted = true
+            doubtful.remove(id)
+            expiring.remove(id)
+            return [id]
+        }
         var limit = limit
         var ids: [Int64] = []
         var group: Int64?
         while ids.count < limit {
-            let old = isOldsTurn ? popDue(beside: ids.count, limit: &limit, skipsSuspects: isProbe && !fresh.isEmpty, now) : nil
+            let old = popDue(beside: ids.count, limit: &limit, now)
             if let old { ids.append(old) }
             let new = ids.count < limit ? fresh.popFirst() : nil
             if let new {
@@ -26,7 +33,6 @@ extension DeliveryQueue {
                 group = deliveries[new]?.group
             }
             if old == nil, new == nil { break }
-            isOldPosted = ids.count == 1 && new == nil
         }
         // The rest of a group joins its first deliveries: they are one notification, so the post hardly takes longer.
         while ids.count < configuration.maximumBatchCount, let group, let next = fresh.first, deliveries[next.id]?.group == group {
@@ -48,7 +54,7 @@ extension DeliveryQueue {
         guard let id = earlyProbe else { return [] }
         fresh.remove(id)
         expiring.remove(id)
-        isOldPosted = false
+        isDoubtfulPosted = false
         return [id]
     }
 
@@ -65,9 +71,9 @@ extension DeliveryQueue {
         }
     }
 
-    /// Whether a place for a post may be taken by a suspect, which may hold it for long.
-    var mayPostSuspect: Bool {
-        posts.values.count(where: \.isOfSuspect) < max(1, configuration.maximumBatchesInFlight / 2)
+    /// Whether a doubtful delivery may take a place for a post: it may hold it for long.
+    var mayPostDoubtful: Bool {
+        posts.values.count(where: \.isDoubtful) < max(1, configuration.maximumBatchesInFlight / 2)
     }
 
     private mutating func takeHalf(_ half: Half, _ now: Timestamp, _ expired: inout [Int64]) -> [Int64] {
@@ -85,13 +91,8 @@ extension DeliveryQueue {
     }
 
     /// - Parameter limit: lowered to the batch size that this delivery allows.
-    private mutating func popDue(beside count: Int, limit: inout Int, skipsSuspects: Bool, _ now: Timestamp) -> Int64? {
-        let old = backlog.first.flatMap { $0.key <= now ? $0 : nil }
-        if count == 0, !skipsSuspects, mayPostSuspect, let suspect = suspects.first, suspect.key <= old?.key ?? now {
-            limit = 1
-            return suspects.popFirst()
-        }
-        guard let old, let delivery = deliveries[old.id] else { return nil }
+    private mutating func popDue(beside count: Int, limit: inout Int, _ now: Timestamp) -> Int64? {
+        guard let (due, id) = backlog.first, due <= now, let delivery = deliveries[id] else { return nil }
         let batchLimit = max(1, configuration.maximumBatchCount >> min(delivery.failureCount, 30))
         guard count < batchLimit else { return nil }
         limit = min(limit, batchLimit)

@@ -31,7 +31,7 @@ extension DeliveryQueue {
         var earlier = first
         if let last = line.lastInserted, last < id, deliveries[last]?.device == device {
             earlier = last
-        } else if first > id, deliveries[first]?.failureCount == 0, fresh.remove(first) || backlog.remove(first) {
+        } else if first > id, deliveries[first]?.failureCount == 0, fresh.remove(first) || backlog.remove(first) || doubtful.remove(first) {
             deliveries[first]?.place = .held
             return nil
         }
@@ -67,7 +67,7 @@ extension DeliveryQueue {
             return
         }
         guard case .held = delivery.place else { return }
-        if delivery.isAwaited, latest < delivery.arrived + configuration.awaitLimit {
+        if delivery.isAwaited, !isDoubtful(line), latest < delivery.arrived + configuration.awaitLimit {
             deliveries[id]?.place = .fresh
             lastTurn += 1
             fresh.insert(id, key: lastTurn)
@@ -112,6 +112,7 @@ extension DeliveryQueue {
         guard expiring.becameKnown(recipient) else { return }
         for device in expiring.devices(of: recipient) {
             var id = lines[device]?.first
+            if let id, lines[device]?.isSuspect == false, doubtful.remove(id) { place(id, inBacklogAt: latest) }
             while let one = id, let delivery = deliveries[one] {
                 expiring.moveToKnown(one, expires: delivery.expires)
                 id = delivery.next
@@ -119,8 +120,14 @@ extension DeliveryQueue {
         }
     }
 
+    /// Whether a post for a device may stay without an answer, or break gorush.
+    func isDoubtful(_ line: Line) -> Bool {
+        line.isSuspect || configuration.doubtsStrangers && !expiring.isKnown(line.recipient)
+    }
+
     mutating func place(_ id: Int64, inBacklogAt due: Timestamp) {
+        guard let line = deliveries[id].flatMap({ lines[$0.device] }) else { return }
         deliveries[id]?.place = .backlog
-        if deliveries[id]?.isSuspect == true { suspects.insert(id, key: due) } else { backlog.insert(id, key: due) }
+        if isDoubtful(line) { doubtful.insert(id, key: due) } else { backlog.insert(id, key: due) }
     }
 }

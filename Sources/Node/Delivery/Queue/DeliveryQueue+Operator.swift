@@ -29,7 +29,7 @@ extension DeliveryQueue {
             switch deliveries[id]?.place {
             case .backlog:
                 backlog.remove(id)
-                suspects.remove(id)
+                doubtful.remove(id)
                 place(id, inBacklogAt: now)
                 hastened.append(id)
             case .held, .fresh, .halved: hastened.append(id)

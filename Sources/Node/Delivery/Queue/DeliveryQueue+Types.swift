@@ -12,6 +12,8 @@ extension DeliveryQueue {
         /// The assumed time per notification before gorush's first answer, so that the first posts are small. With `core.sync: true` each
         /// notification costs a round trip to Apple or Google.
         package var assumedTime: Duration = .milliseconds(100)
+        /// Whether deliveries of strangers are doubtful.
+        package var doubtsStrangers = false
         /// A post unanswered for this time is overdue: gorush counts as slow.
         package var slowAfter: Duration = .seconds(2)
         /// A slow gorush that answers nothing for this time is stalled.

@@ -19,10 +19,10 @@ import Waku
 ///   it is retried, only the deliveries of its own device wait.
 /// - **Turns.** A device has one turn at a time: the next delivery of its line goes behind those of all devices that wait already. So a device with
 ///   many deliveries does not delay those with few, and among many devices with long lines each is posted to in turn.
-/// - With enough of both, half of a batch are fresh deliveries and half come from the backlog, and they take turns in posts of one delivery: neither has
-///   to wait for the other.
-/// - After each failure a delivery goes into a smaller batch, in the end alone. After an unclear one it is a suspect: its next post has no
-///   other deliveries, so that one that breaks gorush soon affects no others. At most half of the posts in flight are of suspects.
+/// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other.
+/// - After each failure a delivery goes into a smaller batch, in the end alone. After an unclear one its device is a suspect until a post
+///   works. Deliveries of suspects are doubtful, and at a push service those of strangers: they are posted alone, in every second post at most while
+///   others wait, and in half of the posts in flight at most. So one that breaks gorush, or is never answered, soon affects no others.
 /// - Halves go out before other deliveries, the latest first, which keeps their number small.
 /// - A delivery that its endpoint can't take, such as one that is too long, is dropped without a post.
 /// - A delivery in flight is not posted again before its post has ended, however long that takes: without an answer its outcome is unknown.
@@ -53,8 +53,6 @@ package struct DeliveryQueue: Sendable {
         let group: Int64?
         /// The number of its failures.
         var failureCount = 0
-        /// Whether a post with it ended with ``PostOutcome/unclear(retryAfter:)``: it may be the cause, and is posted alone.
-        var isSuspect = false
         var place = Place.held
         /// Its neighbors in the line of its device.
         var previous: Int64?
@@ -72,6 +70,8 @@ package struct DeliveryQueue: Sendable {
         var count = 0
         /// Whether a delivery of the line is in flight; that delivery may have been removed since.
         var isPosting = false
+        /// Whether the last post of one of its deliveries ended with ``PostOutcome/unclear(retryAfter:)``: the device may be the cause.
+        var isSuspect = false
     }
 
     struct Half {
@@ -85,7 +85,7 @@ package struct DeliveryQueue: Sendable {
     struct Post {
         let batch: Batch
         var devices: [DeviceID]
-        let isOfSuspect: Bool
+        let isDoubtful: Bool
     }
 
     let configuration: Configuration
@@ -101,16 +101,16 @@ package struct DeliveryQueue: Sendable {
     var latest = Timestamp(rawValue: .min)
     /// Keyed by due time.
     var backlog = IndexedHeap<Int64, Timestamp>()
-    /// The suspects in the backlog, keyed by due time.
-    var suspects = IndexedHeap<Int64, Timestamp>()
+    /// The doubtful deliveries that wait, keyed by due time: see ``isDoubtful(_:)``.
+    var doubtful = IndexedHeap<Int64, Timestamp>()
     var halves: [Half] = []
     /// All deliveries neither in flight nor in a half, by expiry, and those that are evicted next.
     var expiring = EvictionOrder()
     private var evicted: [Int64] = []
     var posts: [UInt64: Post] = [:]
     var lastNumber: UInt64 = 0
-    /// Whether the last post had one delivery, which came from the backlog.
-    var isOldPosted = false
+    /// Whether the last post was of a doubtful delivery.
+    var isDoubtfulPosted = false
     private var isDraining = false
     /// Limits from outside the queue; nil for none.
     var allowance: Allowance?
@@ -176,7 +176,7 @@ package struct DeliveryQueue: Sendable {
         deliveries[id] = nil
         fresh.remove(id)
         backlog.remove(id)
-        suspects.remove(id)
+        doubtful.remove(id)
         expiring.remove(id)
         releaseFirst(of: delivery.device)
     }
@@ -296,6 +296,7 @@ package struct DeliveryQueue: Sendable {
                     retry(id, after: nil, now: now)
                     return .retrying(id)
                 }
+                if let device = deliveries[id]?.device { lines[device]?.isSuspect = false }
                 remove(id)
                 return .accepted(id)
             }
@@ -310,7 +311,7 @@ package struct DeliveryQueue: Sendable {
             for id in ids { retry(id, after: retryAfter, now: now) }
         case .unclear(let retryAfter):
             for id in ids {
-                deliveries[id]?.isSuspect = true
+                if let device = deliveries[id]?.device { lines[device]?.isSuspect = true }
                 retry(id, after: retryAfter, now: now)
             }
         case .notPosted:
@@ -329,9 +330,9 @@ package struct DeliveryQueue: Sendable {
     }
 
     func suspect(_ device: DeviceID) -> Suspect {
-        guard let recipient = lines[device]?.recipient, expiring.isKnown(recipient) || breaker.hasWorked(for: recipient) else {
-            return .strangers
-        }
+        guard let recipient = lines[device]?.recipient,
+            configuration.doubtsStrangers ? breaker.hasWorked(for: recipient) : expiring.isKnown(recipient)
+        else { return .strangers }
         return .known(recipient)
     }
 
@@ -352,9 +353,9 @@ package struct DeliveryQueue: Sendable {
     private func readyTime(now: Timestamp) -> Timestamp? {
         if !halves.isEmpty || fresh.count >= pace.batchLimit(at: now) { return now }
         let arrived = fresh.first.flatMap { deliveries[$0.id]?.arrived }
-        let suspect = mayPostSuspect ? suspects.first?.key : nil
-        guard let first = [arrived, backlog.first?.key, suspect].compactMap(\.self).min() else { return nil }
-        return posts.isEmpty ? first : first + configuration.gathering
+        let first = [arrived, backlog.first?.key].compactMap(\.self).min()
+        let gathered = first.map { posts.isEmpty ? $0 : $0 + configuration.gathering }
+        return [gathered, mayPostDoubtful ? doubtful.first?.key : nil].compactMap(\.self).min()
     }
 
     private mutating func post(_ ids: [Int64], _ now: Timestamp) -> Batch {
@@ -369,7 +370,7 @@ package struct DeliveryQueue: Sendable {
             lines[device]?.isPosting = true
             devices.append(device)
         }
-        posts[batch.id] = Post(batch: batch, devices: devices, isOfSuspect: deliveries[ids[0]]?.isSuspect == true)
+        posts[batch.id] = Post(batch: batch, devices: devices, isDoubtful: isDoubtfulPosted)
         pace.began()
         return batch
     }

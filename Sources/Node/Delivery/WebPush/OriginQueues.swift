@@ -30,7 +30,8 @@ struct OriginQueues {
             queue.maximumBatchCount = 1
             queue.probeBatchCount = 1
             queue.maximumBatchesInFlight = 8
-            // Anybody can have subscriptions that a push service does not answer: that does not slow down the posts for others.
+            // Anybody can have subscriptions that a push service does not answer: these do not slow down the posts for others.
+            queue.doubtsStrangers = true
             queue.slowAfter = .seconds(3600)
             queue.longestRetryAfter = WebPushAnswer.longestRetryAfter
             queue.breaker.longestRetryAfter = WebPushAnswer.longestRetryAfter
@@ -321,6 +322,12 @@ struct OriginQueues {
     }
 
     // MARK: Answers
+
+    /// Records that a service accepted a message for a subscription.
+    mutating func becameKnown(_ recipient: PushRecipient, at origin: WebPushOrigin) {
+        services[origin]?.queue.becameKnown(recipient)
+        queueChanged(origin)
+    }
 
     /// Whether a service accepted a message lately.
     func isProven(_ origin: WebPushOrigin, at now: Timestamp) -> Bool { services[origin]?.standing.isProven(at: now) ?? false }
