@@ -10,7 +10,7 @@ package struct ClusterConfiguration: Hashable, Sendable {
     package var leaseMargin: Duration = .seconds(1)
     /// The time between two heartbeats.
     package let heartbeatInterval: Duration = .seconds(1)
-    /// The time until the next heartbeat if the last one showed partitions for this node to take.
+    /// The time until the next heartbeat if the last one showed partitions for this node to take. The least time between two heartbeats.
     package let takeoverDelay: Duration = .milliseconds(100)
     /// How long a node that leaves goes on serving its share of the keys once the other nodes can read that it leaves. They read it with their next
     /// heartbeat, and then begin to serve these keys.

@@ -67,6 +67,7 @@ package struct ClusterMember: Sendable {
     private var observer: LeaseObserver
     private var owned: [PartitionNumber: Ownership] = [:]
     private var sentAt: Instant?
+    private var lastSent: Instant?
     private var nextHeartbeat: Instant
     /// Since when the other nodes can read that this one drains; nil while it does not.
     private var drainingSince: Instant?
@@ -89,7 +90,7 @@ package struct ClusterMember: Sendable {
     /// The heartbeat to send now, if one is due.
     package mutating func heartbeat(at now: Instant) -> Heartbeat? {
         guard lease.state != .ended, sentAt == nil, now >= nextHeartbeat else { return nil }
-        sentAt = now
+        (sentAt, lastSent) = (now, now)
         nextHeartbeat = now + configuration.heartbeatInterval
         let row = LeaseRow(
             node: id, state: isDraining ? .draining : .live, name: name,
@@ -103,6 +104,11 @@ package struct ClusterMember: Sendable {
         let ends = observer.silent(at: now, except: id)
         return Heartbeat(
             lease: row, isFirst: false, ends: ends, releases: releases(at: now), takes: takes(view, ending: Set(ends.map(\.node))))
+    }
+
+    /// Lets the next heartbeat be due soon, since this node or another has something to hand over.
+    package mutating func hasten(at now: Instant) {
+        nextHeartbeat = min(nextHeartbeat, max(now, lastSent.map { $0 + configuration.takeoverDelay } ?? now))
     }
 
     /// - Parameters:

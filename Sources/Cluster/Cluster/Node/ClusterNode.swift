@@ -56,6 +56,7 @@ package final class ClusterNode: ClusterMembership {
     let limitUsageWakeUp = WakeUpSignal()
     let messageWakeUp = WakeUpSignal()
     let deliveryWakeUp = WakeUpSignal()
+    let heartbeatWakeUp = WakeUpSignal()
 
     /// Creates the cluster's tables if necessary. Blocks.
     ///
@@ -140,6 +141,12 @@ package final class ClusterNode: ClusterMembership {
 
     // MARK: Leases
 
+    /// Sends the next heartbeat as soon as it may be sent.
+    func hastenHeartbeat() {
+        state.withLock { $0.member.hasten(at: .now) }
+        heartbeatWakeUp.signal()
+    }
+
     /// Replaces options that must be the same on all nodes and were changed while the node runs.
     package func replaceSettings(_ settings: [String: String]) {
         state.withLock { $0.member.settings = $0.member.settings?.merging(settings) { $1 } ?? settings }
@@ -166,6 +173,7 @@ package final class ClusterNode: ClusterMembership {
             state.isLeaving = true
             state.updateDraining()
         }
+        hastenHeartbeat()
     }
 
     /// See ``ClusterMember/hasLeft(at:)``.
@@ -186,6 +194,7 @@ package final class ClusterNode: ClusterMembership {
             state.isDrainRequested = isDraining
             state.updateDraining()
         }
+        hastenHeartbeat()
     }
 }
 

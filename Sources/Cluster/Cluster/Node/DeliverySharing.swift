@@ -113,12 +113,15 @@ struct DeliverySharing: Sendable {
 
     /// Reports the partitions without unanswered posts to gorush as settled, so that they can be released.
     private func settle() {
-        for partition in node.state.withLock(\.stopping) where !delivery.isPosting(for: { node.partition(of: $0) == partition }) {
-            node.state.withLock { state in
+        let settled = node.state.withLock(\.stopping).filter { partition in !delivery.isPosting { node.partition(of: $0) == partition } }
+        guard !settled.isEmpty else { return }
+        node.state.withLock { state in
+            for partition in settled {
                 state.stopping.remove(partition)
                 state.member.settled(partition)
             }
         }
+        node.hastenHeartbeat()
     }
 
     // MARK: Outcomes of other nodes' posts

@@ -13,7 +13,11 @@ struct LeaseRenewal: Sendable {
     /// Runs until cancelled.
     func run() async {
         var failure: String?
-        while !Task.isCancelled {
+        var timer: Task<Void, Never>?
+        defer { timer?.cancel() }
+        node.heartbeatWakeUp.signal()
+        for await _ in node.heartbeatWakeUp {
+            timer?.cancel()
             let now = Instant.now
             if let heartbeat = node.state.withLock({ $0.member.heartbeat(at: now) }) {
                 let result = await node.onThread(node.heartbeatThread) { database throws(StoreError) in
@@ -55,7 +59,7 @@ struct LeaseRenewal: Sendable {
                 noteNodes()
             }
             let next = node.state.withLock { $0.member.nextWakeUp } ?? now + node.configuration.times.heartbeatInterval
-            guard (try? await next.sleep()) != nil else { return }
+            timer = Task { if (try? await next.sleep()) != nil { node.heartbeatWakeUp.signal() } }
         }
     }
 

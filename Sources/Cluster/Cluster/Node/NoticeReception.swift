@@ -19,7 +19,8 @@ struct NoticeReception: Sendable {
 
     /// Receives other nodes' notifications. Runs until cancelled.
     func listen() async {
-        let listener = node.database.noticeListener(on: node.notices.map(\.channel) + [ClusterNode.limitsChannel])
+        let channels = [ClusterNode.limitsChannel, ClusterDatabase.partitionsChannel]
+        let listener = node.database.noticeListener(on: node.notices.map(\.channel) + channels)
         await withTaskCancellationHandler {
             while !Task.isCancelled {
                 switch await listener.next(timeout: Self.listenTimeout, on: node.listenerThread) {
@@ -30,6 +31,7 @@ struct NoticeReception: Sendable {
                     while await duties.reload() == false, (try? await Task.sleep(for: Self.listenPause)) != nil {}
                 case .success(.notified(let payloads)):
                     recordLimitUsage(payloads[ClusterNode.limitsChannel] ?? [])
+                    if payloads[ClusterDatabase.partitionsChannel] != nil { node.hastenHeartbeat() }
                     take(payloads)
                 case .success(.closed): return
                 case .failure: try? await Task.sleep(for: Self.listenPause)

@@ -3,6 +3,9 @@ package import Storage
 import StorePostgreSQL
 
 extension ClusterDatabase {
+    /// Notified when a node releases partitions, so that the others need not wait for their next heartbeat to take them.
+    static let partitionsChannel = "partitions"
+
     /// Executes a heartbeat, with the parts that `Cluster/Heartbeat` lists, in a transaction.
     ///
     /// Except for the node's own row, it does not wait for rows that another transaction has locked: it skips changes of such rows, and the returned
@@ -76,11 +79,12 @@ extension ClusterDatabase {
 
         let own = heartbeat.lease.node
         let releases = heartbeat.releases.filter { partitions.contains(Int64($0.partition)) }
+        let notify = Statement("SELECT pg_notify('\(Self.partitionsChannel)_' || \(Self.schemaID), '')")
         return [
             end(heartbeat.ends.filter { nodes.contains($0.node.stored) }),
             removeMarks(releases.filter(\.isSettled), of: own), release(releases, of: own),
             take(heartbeat.takes.filter { partitions.contains(Int64($0.partition)) }, for: own),
-        ]
+        ] + (releases.isEmpty ? [] : [notify])
     }
 
     private func end(_ ends: [Heartbeat.LeaseEnd]) -> Statement {

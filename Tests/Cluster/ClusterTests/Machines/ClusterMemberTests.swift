@@ -180,6 +180,30 @@ import Testing
         #expect(cluster.database.outbox[1]?.mark == nil)
     }
 
+    /// A node hastens its heartbeat when it is told to drain, when its partitions are settled, and when another has released some.
+    @Test func hastenedHeartbeatsHandPartitionsOverWithinMoments() {
+        var cluster = SmallCluster(partitionCount: 1, memberCount: 2)
+        cluster.beat(from: 0, to: 3000)
+        let owner = cluster.database.partitions[0].owner == .number(1) ? 0 : 1
+        let other = 1 - owner
+        cluster.members[owner].isDraining = true
+        cluster.members[owner].hasten(at: .at(3000))
+        var beats = 0
+        for time in stride(from: 3000 as Milliseconds, through: 3600, by: 20) {
+            for index in [owner, other] {
+                if cluster.members[index].nextWakeUp.map({ $0 <= .at(time) }) == true { beats += 1 }
+                for change in cluster.beat(index, at: time) {
+                    guard case .stop(let partition) = change else { continue }
+                    cluster.members[index].settled(partition)
+                    cluster.members[index].hasten(at: .at(time))
+                }
+            }
+            if cluster.database.partitions[0].owner == nil { cluster.members[other].hasten(at: .at(time)) }
+        }
+        #expect(cluster.shares == [.number(UInt64(other + 1)): 2])
+        #expect(beats <= 6, "\(beats)")
+    }
+
     @Test func unsettledPartitionsAreReleasedAfterATimeoutWithTheirMarks() {
         var cluster = SmallCluster(partitionCount: 1, memberCount: 1)
         cluster.beat(from: 0, to: 1000)
