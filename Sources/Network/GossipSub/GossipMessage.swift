@@ -13,6 +13,9 @@ public final class GossipMessage: Sendable, CustomStringConvertible {
     /// The whole field, tag and length included.
     let field: [UInt8]
     private let dataRange: Range<Int>
+    /// Until when a message that this node published is kept in queues that are shortened; nil for messages of others.
+    let keptUntil: Instant?
+    private let memory: MessageMemory?
 
     /// - Parameters:
     ///   - topic: The topic's full name.
@@ -21,9 +24,11 @@ public final class GossipMessage: Sendable, CustomStringConvertible {
         self.init(topic: topic, data: data[...], id: MessageID(of: data[...]))
     }
 
-    init(topic: String, data: ArraySlice<UInt8>, id: MessageID) {
+    init(topic: String, data: ArraySlice<UInt8>, id: MessageID, keptUntil: Instant? = nil, memory: MessageMemory? = nil) {
         self.topic = topic
         self.id = id
+        self.keptUntil = keptUntil
+        self.memory = memory
         let topicByteCount = topic.utf8.count
         let byteCount =
             2 + Varint.byteCount(UInt64(data.count)) + data.count + Varint.byteCount(UInt64(topicByteCount))
@@ -35,6 +40,11 @@ public final class GossipMessage: Sendable, CustomStringConvertible {
         dataRange = writer.bytes.count - data.count..<writer.bytes.count
         writer.field(4, topic)
         field = writer.bytes
+        memory?.add(self)
+    }
+
+    deinit {
+        memory?.remove(self)
     }
 
     /// The message's data: a slice of the encoded field, not a copy.

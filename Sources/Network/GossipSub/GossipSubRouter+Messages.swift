@@ -11,7 +11,7 @@ extension GossipSubRouter {
         let recipients = recipientsOfOwn(data.count, on: topic, at: now).filter { peers[$0]?.unwanted[id] == nil }
         guard !recipients.isEmpty else { return .noPeers }
         _ = seen.insert(id, at: now)
-        let message = GossipMessage(topic: topic, data: data[...], id: id)
+        let message = GossipMessage(topic: topic, data: data[...], id: id, keptUntil: now + Self.ownPeriod, memory: memory)
         cache.insert(message)
         counters.published += 1
         counters.forwarded += recipients.count
@@ -21,6 +21,9 @@ extension GossipSubRouter {
 
     /// The largest own message in bytes that is flooded. Larger ones would leave once for each of some hundred subscribers.
     static let floodByteLimit = 32 << 10
+
+    /// How long own messages are kept by ``OutboundQueue/shorten(at:)``. Waku's clients wait a few seconds for an answer.
+    static let ownPeriod = Duration.seconds(10)
 
     private mutating func recipientsOfOwn(_ byteCount: Int, on topic: String, at now: Instant) -> [PeerNumber] {
         let threshold = configuration.score.publishThreshold
@@ -118,7 +121,7 @@ extension GossipSubRouter {
             counters.overloaded += 1
             return
         }
-        let message = GossipMessage(topic: publication.topic, data: data, id: id)
+        let message = GossipMessage(topic: publication.topic, data: data, id: id, memory: memory)
         pending[id] = Pending(message: message, senders: [peer])
         pendingByteCount += data.count
         if data.count >= configuration.idontwantByteCount { sendIDontWant(for: message, except: peer) }

@@ -78,6 +78,7 @@ public struct GossipSubRouter: Sendable {
     var cache: MessageCache
     var pending: [MessageID: Pending] = [:]
     var pendingByteCount = 0
+    let memory = MessageMemory()
     var promises = GossipPromises()
     /// For each message, the number of peers that it was requested from since the last heartbeat.
     var asked: [MessageID: Int] = [:]
@@ -98,6 +99,11 @@ public struct GossipSubRouter: Sendable {
     public mutating func takeActions() -> [GossipAction] {
         defer { actions.removeAll(keepingCapacity: actions.count < 1024) }
         return actions
+    }
+
+    /// The memory of the messages that are not in the cache, in bytes: they wait in queues or are pending. A message in several queues counts once.
+    package var uncachedByteCount: Int {
+        max(0, memory.byteCount - cache.byteCount - MessageMemory.overhead * cache.count)
     }
 
     mutating func act(_ action: GossipAction) {

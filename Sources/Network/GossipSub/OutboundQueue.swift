@@ -1,4 +1,4 @@
-import Core
+package import Core
 import DequeModule
 
 /// The bounded outbound queue of one peer. Items are combined into frames, as many as fit in each.
@@ -19,14 +19,22 @@ public struct OutboundQueue: Sendable {
         public var messageByteCount = 4 << 20
         /// The maximum number of message ids in IHAVE and IWANT, of 32 bytes each.
         public var gossipIDCount = 20_000
-        /// The size in bytes up to which frames are filled. A larger message is sent in a frame of its own.
+        /// The size in bytes up to which frames are filled. A larger message is sent in a frame of its own, which is returned in pieces of this size.
         public var frameByteCount = 64 << 10
 
         /// The defaults bound a queue to about 5 MB.
         public init() {}
     }
 
+    /// A message larger than a frame is copied piece by piece: until then, all queues share it.
+    private struct Begun {
+        let message: GossipMessage
+        /// How much of the message's field was returned.
+        var sentByteCount = 0
+    }
+
     private let limits: Limits
+    private var begun: Begun?
     private var control: [Outgoing] = []
     private var idontwant: [MessageID] = []
     private var messages = Deque<GossipMessage>()
@@ -43,11 +51,14 @@ public struct OutboundQueue: Sendable {
 
     /// Whether there is nothing to send.
     public var isEmpty: Bool {
-        control.isEmpty && idontwant.isEmpty && messages.isEmpty && replies.isEmpty && gossip.isEmpty
+        begun == nil && control.isEmpty && idontwant.isEmpty && messages.isEmpty && replies.isEmpty && gossip.isEmpty
     }
 
-    /// The approximate size of the queue in bytes.
-    public var byteCount: Int { messageByteCount + replyByteCount + 34 * (gossipIDCount + idontwant.count) + 64 * control.count }
+    /// The approximate size of the queue in bytes. A message counts until its last byte was returned.
+    public var byteCount: Int { messageByteCount + replyByteCount + (begun?.message.byteCount ?? 0) + itemByteCount }
+
+    /// The part of ``byteCount`` that is not messages, which queues share.
+    package var itemByteCount: Int { 34 * (gossipIDCount + idontwant.count) + 64 * control.count }
 
     /// Appends an item. When there is no room, drops this item or ones of lower priority, or reports an overflow.
     public mutating func append(_ item: Outgoing) -> Enqueued {
@@ -62,9 +73,7 @@ public struct OutboundQueue: Sendable {
         case .message(let message):
             var isDropping = false
             if messageByteCount + replyByteCount + message.byteCount > limits.messageByteCount, !replies.isEmpty || !gossip.isEmpty {
-                dropReplies()
-                gossip.removeAll()
-                gossipIDCount = 0
+                dropRepliesAndGossip()
                 isDropping = true
             }
             guard messages.isEmpty || messageByteCount + message.byteCount <= limits.messageByteCount else { return .dropped }
@@ -83,17 +92,33 @@ public struct OutboundQueue: Sendable {
         return .kept
     }
 
-    private mutating func dropReplies() {
+    private mutating func dropRepliesAndGossip() {
         replies.removeAll()
         replyByteCount = 0
+        gossip.removeAll()
+        gossipIDCount = 0
     }
 
-    /// Removes and encodes the next frame, `length(varint) ‖ RPC`; nil when the queue is empty.
+    /// Drops what the peer can do without, to free memory: replies, gossip, and messages. Control messages stay, and so do a message whose frame was begun
+    /// and messages that this node published within the last ten seconds.
+    package mutating func shorten(at now: Instant) {
+        dropRepliesAndGossip()
+        messages.removeAll { $0.keptUntil.map { $0 <= now } ?? true }
+        messageByteCount = messages.reduce(0) { $0 + $1.byteCount }
+    }
+
+    /// Removes and encodes the next frame, `length(varint) ‖ RPC`; nil when the queue is empty. A frame that is larger than
+    /// ``Limits/frameByteCount`` is returned in pieces, one at each call.
     ///
     /// All control messages of a frame are in one field: some implementations read only the last one.
     public mutating func nextFrame() -> [UInt8]? {
+        let limit = limits.frameByteCount
+        if begun == nil, self.control.isEmpty, idontwant.isEmpty, let large = popMessage(if: { $0.byteCount > limit }) {
+            begun = Begun(message: large)
+        }
+        if let piece = nextPiece() { return piece }
         guard !isEmpty else { return nil }
-        var frame = ProtobufWriter(capacity: min(byteCount, limits.frameByteCount) + 256)
+        var frame = ProtobufWriter(capacity: min(byteCount, limit) + 256)
         var control = ProtobufWriter()
         for item in self.control.prefix(Self.itemsPerFrame) {
             if case .subscription(let topic, let isOn) = item {
@@ -112,18 +137,9 @@ public struct OutboundQueue: Sendable {
         }
         func hasRoom(for byteCount: Int) -> Bool {
             let used = frame.bytes.count + control.bytes.count
-            return used == 0 || used + byteCount <= limits.frameByteCount
+            return used == 0 || used + byteCount <= limit
         }
-        while let message = messages.first, hasRoom(for: message.byteCount) {
-            _ = messages.popFirst()
-            messageByteCount -= message.byteCount
-            frame.append(message.field)
-        }
-        while messages.isEmpty, let message = replies.first, hasRoom(for: message.byteCount) {
-            _ = replies.popFirst()
-            replyByteCount -= message.byteCount
-            frame.append(message.field)
-        }
+        while let message = popMessage(if: { hasRoom(for: $0.byteCount) }) { frame.append(message.field) }
         while messages.isEmpty, replies.isEmpty, let item = gossip.first, hasRoom(for: 34 * item.idCount + 256) {
             _ = gossip.popFirst()
             gossipIDCount -= item.idCount
@@ -131,6 +147,32 @@ public struct OutboundQueue: Sendable {
         }
         if !control.bytes.isEmpty { frame.field(3, control.bytes) }
         return LengthFraming.framed(frame.bytes)
+    }
+
+    /// Removes the next message or, if there is none, the next reply.
+    private mutating func popMessage(if condition: (GossipMessage) -> Bool) -> GossipMessage? {
+        guard let next = messages.first ?? replies.first, condition(next) else { return nil }
+        if messages.popFirst() != nil {
+            messageByteCount -= next.byteCount
+        } else {
+            _ = replies.popFirst()
+            replyByteCount -= next.byteCount
+        }
+        return next
+    }
+
+    /// The next piece of the message whose frame was begun.
+    private mutating func nextPiece() -> [UInt8]? {
+        guard let (message, sentByteCount) = begun.map({ ($0.message, $0.sentByteCount) }) else { return nil }
+        let part = message.field.dropFirst(sentByteCount).prefix(max(1, limits.frameByteCount))
+        begun?.sentByteCount += part.count
+        if part.endIndex == message.field.endIndex { begun = nil }
+        guard sentByteCount == 0 else { return Array(part) }
+        var piece: [UInt8] = []
+        piece.reserveCapacity(part.count + 5)
+        Varint.append(UInt64(message.field.count), to: &piece)
+        piece += part
+        return piece
     }
 
     static let itemsPerFrame = 1000

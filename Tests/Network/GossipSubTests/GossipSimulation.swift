@@ -292,7 +292,7 @@ struct GossipSimulation {
         var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
         while let bytes = nodes[number].queues[other]?.nextFrame() {
             framing.append(bytes)
-            guard let frame = try? framing.next() else { return }
+            guard let frame = try? framing.next() else { continue }
             let arrival = max(link.lastArrival[way], now + link.latency)
             links[key]?.lastArrival[way] = arrival
             events.add(.frame(frame, from: number, to: other, life: link.life), at: arrival)

@@ -35,9 +35,9 @@ struct Router {
         var queue = OutboundQueue()
         for item in items { #expect(queue.append(item) == .kept) }
         var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
-        while let frame = queue.nextFrame() {
-            framing.append(frame)
-            gossip.received(try GossipRPC(parsing: try #require(try framing.next())), from: peer, at: now)
+        while let bytes = queue.nextFrame() {
+            framing.append(bytes)
+            while let frame = try framing.next() { gossip.received(try GossipRPC(parsing: frame), from: peer, at: now) }
         }
     }
 

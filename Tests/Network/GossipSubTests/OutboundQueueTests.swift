@@ -18,7 +18,7 @@ struct OutboundQueueTests {
         var frames: [GossipRPC] = []
         while let bytes = queue.nextFrame() {
             framing.append(bytes)
-            frames.append(try GossipRPC(parsing: try #require(try framing.next())))
+            while let frame = try framing.next() { frames.append(try GossipRPC(parsing: frame)) }
         }
         return frames
     }
@@ -54,6 +54,52 @@ struct OutboundQueueTests {
         for size in [400, 400, 400, 5000, 10] { _ = queue.append(.message(message(size))) }
         _ = queue.append(.graft(topic: "/t"))
         #expect(try frames(&queue).map { $0.publications.map(\.data.count) } == [[400, 400], [400], [5000], [10]])
+    }
+
+    @Test("A large message is copied piece by piece, and counts until the last one")
+    func pieces() throws {
+        var limits = OutboundQueue.Limits()
+        limits.frameByteCount = 1000
+        var queue = OutboundQueue(limits: limits)
+        let large = message(5000)
+        _ = queue.append(.reply(large))
+        var pieces: [[UInt8]] = []
+        while let piece = queue.nextFrame() {
+            pieces.append(piece)
+            if pieces.count == 1 { _ = queue.append(.graft(topic: "/t")) }
+            #expect(queue.byteCount == (pieces.count < 6 ? large.byteCount : 0) + (pieces.count < 7 ? 64 : 0))
+            #expect(queue.isEmpty == (pieces.count == 7))
+        }
+        // The frame is not interrupted.
+        #expect(pieces.dropLast().flatMap(\.self) == LengthFraming.framed(large.field))
+        #expect(pieces.count == 7 && pieces.allSatisfy { $0.count <= 1005 })
+    }
+
+    @Test("A queue that is shortened keeps control messages, a frame that was begun and recent own messages")
+    func shortened() throws {
+        var limits = OutboundQueue.Limits()
+        limits.frameByteCount = 1000
+        var queue = OutboundQueue(limits: limits)
+        func own(_ byteCount: Int, until: Instant) -> GossipMessage {
+            let data = [UInt8](repeating: 9, count: byteCount)
+            return GossipMessage(topic: "/t", data: data[...], id: MessageID(of: data[...]), keptUntil: until)
+        }
+        for message in [message(5000), message(100), own(10, until: .zero + .seconds(1)), own(11, until: .zero + .seconds(2))] {
+            _ = queue.append(.message(message))
+        }
+        for item in [.reply(message(200)), .ihave(topic: "/t", ids: [id(1)]), .iwant([id(2)])] as [Outgoing] { _ = queue.append(item) }
+        let first = queue.nextFrame() ?? []
+        _ = queue.append(.graft(topic: "/t"))
+        queue.shorten(at: .zero + .seconds(1))
+        var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
+        framing.append(first)
+        while let bytes = queue.nextFrame() { framing.append(bytes) }
+        let large = try GossipRPC(parsing: try #require(try framing.next()))
+        let rest = try GossipRPC(parsing: try #require(try framing.next()))
+        #expect(large.publications.map(\.data.count) == [5000])
+        #expect(rest.publications.map(\.data.count) == [11] && rest.graft == ["/t"] && rest.ihave.isEmpty && rest.iwant.isEmpty)
+        let further = try framing.next()
+        #expect(further == nil && queue.isEmpty && queue.byteCount == 0)
     }
 
     @Test("Control messages count towards the limit of a frame")

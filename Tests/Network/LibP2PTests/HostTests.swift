@@ -420,6 +420,32 @@ import WakuCrypto
         for host in [other, dialed.host, listener.host] { await host.close() }
     }
 
+    /// What waits for peers is freed first. A connection is closed for what is left.
+    @Test func whatWaitsForPeersCountsTowardsMemory() async throws {
+        var configuration = HostConfiguration()
+        configuration.inboundMemoryLimit = 1_000_000
+        try await withTwoHosts(configuration) { dialer, listener in
+            try await eventually { listener.peers.first?.info != nil }
+            // What can't be freed.
+            let (peer, rest) = (dialer.peerID, Counter())
+            listener.freeMemory { [weak listener] _, _ in
+                rest.value.withLock { left in
+                    if let listener { listener.charge(left - listener.shared.byteCount) }
+                    return [peer: left]
+                }
+            }
+            listener.charge(1_500_000)
+            try await eventually { listener.shared.byteCount == 0 }
+            _ = try await dialer.ping(listener.peerID)
+            #expect(listener.peers.count == 1)
+            rest.value.withLock { $0 = 1_200_000 }
+            listener.charge(1_500_000)
+            try await eventually { listener.peers.isEmpty && listener.shared.byteCount == 1_200_000 }
+            listener.charge(-1_200_000)
+            try await eventually { listener.memory.byteCount == 0 }
+        }
+    }
+
     /// Identify information counts while the peer is connected; data that the peer or the service does not read counts as well.
     @Test func identifyInfoCountsTowardsMemory() async throws {
         try await withTwoHosts { dialer, listener in

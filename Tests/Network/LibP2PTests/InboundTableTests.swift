@@ -201,7 +201,7 @@ import Testing
         let held = [peers[0]: 900_000, peers[1]: 800_000, peers[2]: 1_000, peers[3]: 200_000, peers[4]: 300_000]
         func exceeding(_ limit: Int) -> [Int] {
             var copy = table
-            return copy.exceeding(limit, at: Self.start + .seconds(2)) { held[$0] ?? 0 }
+            return copy.exceeding(limit, shared: 0, waiting: [:], at: Self.start + .seconds(2)) { held[$0] ?? 0 }
         }
         #expect(exceeding(2_201_000) == [])
         #expect(exceeding(2_200_999) == [4])
@@ -209,8 +209,15 @@ import Testing
         #expect(exceeding(1_700_000) == [4, 3, 1])
         // A peer that uses almost no memory stays.
         #expect(exceeding(0) == [4, 3, 1, 0])
+        // What waits for several peers counts once, and for the choice of peers with each.
+        func exceeding(_ limit: Int, waiting: [PeerID: Int]) -> [Int] {
+            var copy = table
+            return copy.exceeding(limit, shared: 500_000, waiting: waiting, at: Self.start + .seconds(2)) { held[$0] ?? 0 }
+        }
+        #expect(exceeding(2_701_000, waiting: [peers[2]: 500_000, peers[3]: 500_000]) == [])
+        #expect(exceeding(2_700_999, waiting: [peers[2]: 500_000, peers[3]: 500_000]) == [3])
         // Closing connections no longer count.
-        #expect(table.exceeding(1_900_000, at: Self.start) { held[$0] ?? 0 } == [4, 3])
-        #expect(table.exceeding(1_900_000, at: Self.start) { held[$0] ?? 0 } == [])
+        #expect(table.exceeding(1_900_000, shared: 0, waiting: [:], at: Self.start) { held[$0] ?? 0 } == [4, 3])
+        #expect(table.exceeding(1_900_000, shared: 0, waiting: [:], at: Self.start) { held[$0] ?? 0 } == [])
     }
 }

@@ -20,12 +20,13 @@ struct GossipDriverTests {
     private let second = Life()
 
     private func router(
-        window: Duration = .seconds(60), chosen: Set<PeerID>? = nil, clock: @escaping @Sendable () -> Moment = Moment.now
+        window: Duration = .seconds(60), chosen: Set<PeerID>? = nil, clock: @escaping @Sendable () -> Moment = Moment.now,
+        charge: @escaping @Sendable (Int) -> Void = { _ in }
     ) -> GossipDriver {
         GossipDriver(
             configuration: GossipConfiguration(), topics: [Self.topic], chosen: chosen,
             validator: MessageValidator(window: window, wants: nil),
-            seed: 1, clock: clock)
+            seed: 1, charge: charge, clock: clock)
     }
 
     private final class SetClock: Sendable {
@@ -38,8 +39,7 @@ struct GossipDriverTests {
         var queue = OutboundQueue()
         for item in items { _ = queue.append(item) }
         var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
-        let bytes = queue.nextFrame()
-        framing.append(try #require(bytes))
+        while let bytes = queue.nextFrame() { framing.append(bytes) }
         let frame = try framing.next()
         return ByteBuffer(bytes: try #require(frame))
     }
@@ -235,6 +235,90 @@ struct GossipDriverTests {
         #expect(router.statuses.isEmpty)
         _ = router.connected(peer, over: ObjectIdentifier(first), version: .v11, isOutbound: false, isCurrent: { true })
         #expect(router.received([ByteBuffer(bytes: [0xFF, 0xFF])], from: peer).peersToLeave == [peer])
+    }
+
+    /// Peers of the mesh have messages waiting, and two others requested the same ones.
+    @Test("What waits for several peers counts once, and not while it is cached; peers outside of the mesh lose it first")
+    func memory() throws {
+        let charged = Mutex(0)
+        let clock = SetClock()
+        let router = router(clock: { clock.now }, charge: { change in charged.withLock { $0 += change } })
+        let life = ObjectIdentifier(first)
+        let peers = (0..<12).map { _ in NodeKey.generate().peerID }
+        for peer in peers {
+            _ = router.connected(peer, over: life, version: .v11, isOutbound: false, isCurrent: { true })
+            _ = router.received([try frame(hello)], from: peer)
+        }
+        _ = router.heartbeat()
+        func queue(_ peer: PeerID) -> Int {
+            let queues = router.free(0, keeping: 0)
+            return queues[peer] ?? 0
+        }
+        for peer in peers { while router.nextFrame(to: peer, over: life) != nil {} }
+        #expect(charged.withLock(\.self) == 0)
+        let members = router.statuses.filter { !$0.status.meshes.isEmpty }.map(\.peer)
+        let others = peers.filter { !members.contains($0) }
+        #expect(members.count >= 4 && others.count >= 4)
+        // Each message is queued for all of the mesh but its sender; two peers outside of it request them.
+        var ids: [MessageID] = []
+        for number in 0..<4 as Range<UInt8> {
+            let message = WakuMessage(
+                payload: [UInt8](repeating: number, count: 100_000), contentTopic: ContentTopic(rawValue: "/c"), timestamp: .now())
+            let gossip = GossipMessage(topic: Self.topic.rawValue, data: message.encoded())
+            ids.append(gossip.id)
+            let outcome = router.received([try frame([.message(gossip)])], from: members[0])
+            _ = router.forward(outcome.held)
+        }
+        _ = router.received([try frame([.iwant(ids)])], from: others[0])
+        _ = router.received([try frame([.iwant(Array(ids.prefix(2)))])], from: others[1])
+        #expect(queue(others[0]) > 400_000 && queue(others[1]) > 200_000 && members.dropFirst().allSatisfy { queue($0) > 400_000 })
+        // The cache has the messages.
+        #expect(charged.withLock(\.self) < 20_000)
+        for _ in 0..<7 { _ = router.heartbeat() }
+        let held = charged.withLock(\.self)
+        #expect((400_000..<450_000).contains(held))
+        // An own message is kept.
+        let own = WakuMessage(payload: [UInt8](repeating: 9, count: 20_000), contentTopic: ContentTopic(rawValue: "/c"), timestamp: .now())
+        _ = router.publish(own.encoded(), on: Self.topic)
+        // Nothing is gained, as they wait for the mesh, too; it keeps them.
+        _ = router.free(100_000, keeping: 10_000_000)
+        #expect(queue(others[0]) < 50_000 && queue(others[0]) > 20_000 && queue(others[1]) < 50_000)
+        #expect(members.dropFirst().allSatisfy { queue($0) > 400_000 })
+        // A member that reads has nothing to lose.
+        let reader = members[1]
+        while router.nextFrame(to: reader, over: life) != nil {}
+        _ = router.free(400_000, keeping: 0)
+        #expect(members.allSatisfy { queue($0) < 50_000 } && charged.withLock(\.self) < 50_000)
+        #expect(members.dropFirst(2).allSatisfy { queue($0) > 20_000 })
+        for peer in peers { router.disconnected(peer, current: nil) }
+        for _ in 0..<7 { _ = router.heartbeat() }
+        #expect(charged.withLock(\.self) == 0)
+    }
+
+    @Test("Of the peers outside of the mesh, those with less waiting keep it")
+    func longestQueueFirst() throws {
+        let charged = Mutex(0)
+        let router = router(charge: { change in charged.withLock { $0 += change } })
+        let life = ObjectIdentifier(first)
+        let peers = (0..<3).map { _ in NodeKey.generate().peerID }
+        // Without subscriptions, they are in no mesh.
+        for peer in peers { _ = router.connected(peer, over: life, version: .v11, isOutbound: false, isCurrent: { true }) }
+        var ids: [MessageID] = []
+        for number in 0..<6 as Range<UInt8> {
+            let message = WakuMessage(
+                payload: [UInt8](repeating: number, count: 50_000), contentTopic: ContentTopic(rawValue: "/c"), timestamp: .now())
+            let gossip = GossipMessage(topic: Self.topic.rawValue, data: message.encoded())
+            ids.append(gossip.id)
+            _ = router.forward(router.received([try frame([.message(gossip)])], from: peers[0]).held)
+        }
+        _ = router.received([try frame([.iwant(Array(ids.prefix(2)))])], from: peers[1])
+        _ = router.received([try frame([.iwant(Array(ids.suffix(4)))])], from: peers[2])
+        for _ in 0..<7 { _ = router.heartbeat() }
+        let before = router.free(0, keeping: 0)
+        #expect(before[peers[1]] ?? 0 > 100_000 && before[peers[2]] ?? 0 > 200_000)
+        let after = router.free(100_000, keeping: 0)
+        #expect(after[peers[1]] ?? 0 > 100_000 && after[peers[2]] ?? 0 < 10_000)
+        #expect((100_000..<110_000).contains(charged.withLock(\.self)))
     }
 
     /// A peer that subscribed, in the mesh.

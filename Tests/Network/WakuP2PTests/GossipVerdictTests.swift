@@ -215,8 +215,7 @@ struct GossipVerdictTests {
             var queue = OutboundQueue()
             _ = queue.append(item)
             var framing = FrameSplitter(limit: GossipRPC.maximumByteCount)
-            let bytes = queue.nextFrame()
-            framing.append(try #require(bytes))
+            while let bytes = queue.nextFrame() { framing.append(bytes) }
             let frame = try framing.next()
             return ByteBuffer(bytes: try #require(frame))
         }

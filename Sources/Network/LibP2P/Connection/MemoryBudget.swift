@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The memory used by all inbound connections together, in bytes: unread data, incomplete messages, identify information and unsent data. When
-/// the limit is exceeded the host closes connections, the least useful first.
+/// The memory used by all inbound connections together, in bytes: unread data, incomplete messages, identify information, unsent data, and what waits
+/// to be sent. When the limit is exceeded the host drops of what waits, and closes connections, the least useful first.
 final class MemoryBudget: Sendable {
     let limit: Int
     private let held = Atomic(0)
@@ -18,7 +18,7 @@ final class MemoryBudget: Sendable {
     }
 }
 
-/// The memory used by one connection.
+/// The memory used by one connection, or shared by several.
 final class MemoryAccount: Sendable {
     /// nil for an outbound connection, which does not count towards the budget.
     private let budget: MemoryBudget?

@@ -63,10 +63,26 @@ extension Host: ConnectionOwner {
         if let connection { connection.close(reason) } else { channel?.close(promise: nil) }
     }
 
+    /// Changes the memory of data that waits for several peers. It counts towards ``HostConfiguration/inboundMemoryLimit``.
+    package func charge(_ byteCount: Int) {
+        if shared.add(byteCount) { group.any().execute { self.relieveMemory() } }
+    }
+
+    /// Sets what is called before connections are closed for their memory: it frees as much as it can of what was charged by ``charge(_:)``, with the
+    /// number of bytes to free and the limit, and returns how much waits for each peer then. It is called on event loops and must not block.
+    package func freeMemory(_ body: @escaping @Sendable (_ byteCount: Int, _ limit: Int) -> [PeerID: Int]) {
+        state.withLock { $0.freeMemory = body }
+    }
+
     func relieveMemory() {
+        let excess = memory.byteCount - memory.limit
+        guard excess > 0 else { return }
+        let waiting = state.withLock(\.freeMemory)?(excess, memory.limit) ?? [:]
         let evicted = state.withLock { state in
             let connections = state.connections.entries
-            return state.inbound.exceeding(memory.limit, at: .now()) { connections[$0]?.link.memory.byteCount ?? 0 }
+            return state.inbound.exceeding(memory.limit, shared: shared.byteCount, waiting: waiting, at: .now()) {
+                connections[$0]?.link.memory.byteCount ?? 0
+            }
         }
         for id in evicted { evict(id, .tooMuchMemory) }
         if !evicted.isEmpty {

@@ -29,6 +29,8 @@ public final class Host: Sendable {
     let state: Mutex<State>
     let traffic = Traffic()
     let memory: MemoryBudget
+    /// What waits for several peers, see ``charge(_:)``.
+    let shared: MemoryAccount
 
     struct State {
         struct Served {
@@ -55,6 +57,8 @@ public final class Host: Sendable {
         var channels: [ObjectIdentifier: any Channel] = [:]
         var subscribers: [UInt64: AsyncStream<HostEvent>.Continuation] = [:]
         var nextSubscriber: UInt64 = 0
+        /// See ``Host/freeMemory(_:)``.
+        var freeMemory: (@Sendable (_ byteCount: Int, _ limit: Int) -> [PeerID: Int])?
         var isPushPending = false
         var isClosed = false
     }
@@ -78,6 +82,7 @@ public final class Host: Sendable {
         self.group = group
         identity = NoiseIdentity(key)
         memory = MemoryBudget(limit: configuration.inboundMemoryLimit)
+        shared = MemoryAccount(memory)
         state = Mutex(
             State(
                 connections: ConnectionTable(own: key.peerID, limit: configuration.connectionLimit),

@@ -46,7 +46,8 @@ public struct HostConfiguration: Sendable {
     /// The maximum number of received and unread bytes per connection. The stream that exceeds it is reset.
     public var bufferLimit = 4 * 1024 * 1024
     /// The maximum memory for all inbound connections together, in bytes: unread data, incomplete messages (with their full length), identify
-    /// information and outbound data that peers do not read. When it is exceeded, the connections of the least useful peers are closed.
+    /// information and outbound data that peers do not read. When it is exceeded, the connections of the least useful peers are closed. A gossip relay
+    /// counts what waits for its peers, too, each message once, and drops of it first.
     public var inboundMemoryLimit = 128 * 1024 * 1024
     /// Timeout for the rest of an incomplete message of more than 64 KiB, on a stream that the peer opened over an inbound connection.
     public var partialMessageTimeout = TimeAmount.seconds(60)

@@ -187,15 +187,21 @@ struct InboundTable<ID: Hashable> {
 
     /// The connections to close so that all peers together use at most `limit` bytes: the least useful first, among these the largest users.
     ///
-    /// - Parameter held: The memory that a peer uses, in bytes. Peers that use little are kept, since closing them frees nothing.
-    mutating func exceeding(_ limit: Int, at now: NIODeadline, held: (PeerID) -> Int) -> [ID] {
+    /// - Parameters:
+    ///   - shared: The memory of data that waits for several peers.
+    ///   - waiting: How much of it waits for each peer.
+    ///   - held: The other memory that a peer uses, in bytes. Peers that use little are kept, since closing them frees nothing.
+    mutating func exceeding(
+        _ limit: Int, shared: Int, waiting: [PeerID: Int], at now: NIODeadline, held: (PeerID) -> Int
+    ) -> [ID] {
         typealias Holder = (id: ID, worth: Int, byteCount: Int)
         var holders: [Holder] = []
-        var total = 0
+        var total = shared
         for (id, entry) in entries {
             guard case .secured(let peer) = entry.phase else { continue }
-            let byteCount = held(peer)
-            total += byteCount
+            let own = held(peer)
+            total += own
+            let byteCount = own + waiting[peer, default: 0]
             let worth = entry.isExempt ? 3 : entry.standing.isNeeded ? 2 : hasCredit(entry, at: now) ? 1 : 0
             if byteCount >= Self.negligibleByteCount { holders.append((id, worth, byteCount)) }
         }

@@ -105,6 +105,11 @@ final class GossipDriver: Sendable {
             defer { pendingSince = queue.isEmpty ? nil : now }
             return queue.nextFrame()
         }
+
+        mutating func shorten(at now: Instant) {
+            queue.shorten(at: now)
+            if queue.isEmpty { pendingSince = nil }
+        }
     }
 
     private struct State {
@@ -117,6 +122,10 @@ final class GossipDriver: Sendable {
         var outbounds: [PeerNumber: Outbound] = [:]
         /// The size of the held messages.
         var heldByteCount = 0
+        /// The size of what waits in the queues without messages.
+        var itemByteCount = 0
+        /// The memory reported to ``GossipDriver/charge``.
+        var chargedByteCount = 0
         /// In the order of ``topics``.
         var coverages: [TopicCoverage]
 
@@ -137,9 +146,21 @@ final class GossipDriver: Sendable {
 
         /// The connection to a peer ended.
         mutating func remove(_ number: PeerNumber, at now: Instant) {
-            guard outbounds.removeValue(forKey: number) != nil else { return }
+            guard let outbound = outbounds.removeValue(forKey: number) else { return }
+            itemByteCount -= outbound.queue.itemByteCount
             gossip.disconnected(number, at: now)
             updateCoverage(at: now)
+        }
+
+        /// The memory of messages and other items that wait.
+        var waitingByteCount: Int { gossip.uncachedByteCount + itemByteCount }
+
+        /// Changes the queue of a peer.
+        mutating func changeQueue<R>(of number: PeerNumber, _ body: (inout Outbound) -> R?) -> R? {
+            guard let index = outbounds.index(forKey: number) else { return nil }
+            itemByteCount -= outbounds.values[index].queue.itemByteCount
+            defer { itemByteCount += outbounds.values[index].queue.itemByteCount }
+            return body(&outbounds.values[index])
         }
 
         mutating func accepted(_ message: GossipMessage, _ outcome: inout Outcome, at now: Instant) {
@@ -159,7 +180,12 @@ final class GossipDriver: Sendable {
     /// A peer is stalled when nothing could be written to it for this long although its queue is not empty.
     static let stallTimeout = Duration.seconds(300)
 
+    /// A queue that is smaller is not shortened: that frees nothing.
+    private static let negligibleByteCount = 16 << 10
+
     private let muteTimeout: Duration
+    /// Called when memory was used or released, with a lock held.
+    private let charge: @Sendable (Int) -> Void
 
     private let state: Mutex<State>
     private let validator: MessageValidator
@@ -168,9 +194,11 @@ final class GossipDriver: Sendable {
     /// - Parameters:
     ///   - chosen: The peers that this node chooses to receive from, besides those that it dials; nil for all.
     ///   - muteTimeout: A peer that ended the stream on which it sends is disconnected after this long unless it opens another one.
+    ///   - charge: Called with the change of the memory of what waits for peers, in bytes; with a lock held.
     init(
         configuration: GossipConfiguration, topics: [PubsubTopic], chosen: Set<PeerID>? = nil, validator: MessageValidator, seed: UInt64,
-        muteTimeout: Duration = .seconds(10), clock: @escaping @Sendable () -> Moment = Moment.now
+        muteTimeout: Duration = .seconds(10), charge: @escaping @Sendable (Int) -> Void = { _ in },
+        clock: @escaping @Sendable () -> Moment = Moment.now
     ) {
         var gossip = GossipSubRouter(configuration: configuration, seed: seed)
         for topic in topics { gossip.subscribe(to: topic.rawValue, at: clock().instant) }
@@ -179,6 +207,7 @@ final class GossipDriver: Sendable {
                 gossip: gossip, topics: topics.map(\.rawValue), chosen: chosen,
                 coverages: Array(repeating: TopicCoverage(), count: topics.count)))
         self.muteTimeout = muteTimeout
+        self.charge = charge
         self.validator = validator
         self.clock = clock
     }
@@ -222,6 +251,7 @@ final class GossipDriver: Sendable {
         state.withLock { state in
             guard let number = state.numbers[peer], let outbound = state.outbounds[number], outbound.connection != current else { return }
             state.remove(number, at: clock().instant)
+            updateCharge(&state)
         }
     }
 
@@ -271,11 +301,12 @@ final class GossipDriver: Sendable {
         }
     }
 
-    /// The next length-prefixed frame to write to a peer; nil when there is none.
+    /// The next length-prefixed frame, or the next piece of a large one, to write to a peer; nil when there is none.
     func nextFrame(to peer: PeerID, over connection: ObjectIdentifier) -> ByteBuffer? {
         state.withLock { state in
             guard let number = state.numbers[peer], state.outbounds[number]?.connection == connection else { return nil }
-            return state.outbounds[number]?.nextFrame(at: clock().instant).map { ByteBuffer(bytes: $0) }
+            defer { updateCharge(&state) }
+            return state.changeQueue(of: number) { $0.nextFrame(at: clock().instant).map { ByteBuffer(bytes: $0) } }
         }
     }
 
@@ -285,6 +316,39 @@ final class GossipDriver: Sendable {
             guard let number = state.numbers[peer], let outbound = state.outbounds[number] else { return false }
             return outbound.connection == connection && !outbound.queue.isEmpty
         }
+    }
+
+    // MARK: Memory
+
+    /// Frees memory by shortening queues, see ``OutboundQueue/shorten(at:)``: those of peers outside of the meshes first, the longest first.
+    ///
+    /// - Parameters:
+    ///   - byteCount: The memory to free.
+    ///   - meshByteCount: The queues of peers in a mesh are shortened only while this much waits for all peers.
+    /// - Returns: The size of what still waits for each peer.
+    func free(_ byteCount: Int, keeping meshByteCount: Int) -> [PeerID: Int] {
+        state.withLock { state in
+            let now = clock().instant
+            let members = Set(state.topics.flatMap { state.gossip.mesh(of: $0) })
+            let target = state.waitingByteCount - byteCount
+            let long = state.outbounds.mapValues(\.queue.byteCount).filter { $0.value >= Self.negligibleByteCount }
+            for isMember in [false, true] {
+                let end = isMember ? max(target, meshByteCount) : target
+                let order = long.filter { members.contains($0.key) == isMember }.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+                for (number, _) in order where state.waitingByteCount > end {
+                    state.changeQueue(of: number) { $0.shorten(at: now) }
+                }
+            }
+            updateCharge(&state)
+            return Dictionary(state.outbounds.values.map { ($0.peer, $0.queue.byteCount) }) { max($0, $1) }
+        }
+    }
+
+    private func updateCharge(_ state: inout State) {
+        let byteCount = state.waitingByteCount
+        guard byteCount != state.chargedByteCount else { return }
+        charge(byteCount - state.chargedByteCount)
+        state.chargedByteCount = byteCount
     }
 
     // MARK: Events
@@ -410,6 +474,7 @@ final class GossipDriver: Sendable {
             let now = clock()
             let result = body(&state, &outcome, now)
             perform(&state, &outcome, at: now)
+            updateCharge(&state)
             return result
         }
     }
@@ -432,6 +497,6 @@ final class GossipDriver: Sendable {
     }
 
     private func send(_ item: Outgoing, to number: PeerNumber, _ state: inout State, _ outcome: inout Outcome, at now: Moment) {
-        state.outbounds[number]?.send(item, &outcome, at: now.instant)
+        state.changeQueue(of: number) { $0.send(item, &outcome, at: now.instant) }
     }
 }

@@ -128,7 +128,9 @@ public final class P2PRelay: Relay {
         driver = GossipDriver(
             configuration: configuration.gossip, topics: configuration.pubsubTopics, chosen: configuration.chosenPeers,
             validator: MessageValidator(window: configuration.forwardingWindow, wants: configuration.wants),
-            seed: .random(in: .min ... .max), muteTimeout: configuration.gossipMuteTimeout)
+            seed: .random(in: .min ... .max), muteTimeout: configuration.gossipMuteTimeout,
+            charge: { [weak host] in host?.charge($0) })
+        host.freeMemory { [weak driver] byteCount, limit in driver?.free(byteCount, keeping: limit / 2) ?? [:] }
         let storeCount = configuration.stores.count
         gapNoted = configuration.pubsubTopics.map { _ in (0..<storeCount).map { _ in WakeUpSignal() } }
         lockedState = Mutex(P2PRelayState(configuration: configuration, own: host.peerID, at: .now()))
