@@ -32,6 +32,7 @@ final class NwakuPublisher: Sendable {
         if let flaw = message.flaw { throw RelayError(code: .refused, message: flaw) }
         let now = Moment.now()
         let (triesLightpush, canBeLookedUp) = services.withLock { ($0.lightpush.isAvailable(at: now), $0.store.isAvailable(at: now)) }
+        var failure: NwakuAPIError?
         if triesLightpush {
             do {
                 let peerCount = try await api.push(message, on: topic)
@@ -43,6 +44,7 @@ final class NwakuPublisher: Sendable {
                 if error.message.contains("already-seen") { return .unconfirmed(canBeLookedUp: canBeLookedUp) }
                 if error.code == .status(413) { throw RelayError(code: .refused, message: error.message) }
                 if Self.isLightpushMissing(error) { services.withLock { $0.lightpush.noteMissing(at: .now()) } }
+                failure = error
                 logger.debug("lightpush failed; publishing by relay", metadata: ["node": "\(api.address)", "reason": "\(error)"])
             }
         }
@@ -50,7 +52,10 @@ final class NwakuPublisher: Sendable {
             try await api.publish(message, on: topic)
             return .unconfirmed(canBeLookedUp: canBeLookedUp)
         } catch {
-            throw RelayError(code: Self.isFinal(error) ? .refused : .unavailable, message: error.message)
+            // The node can publish on the topic by lightpush alone, or at present: one slow answer must not end that.
+            guard let failure, failure.code != .status(404), Self.isUnsubscribed(error) else { throw Self.relayError(error) }
+            services.withLock { $0.lightpush.noteReconnection() }
+            throw Self.relayError(failure)
         }
     }
 
@@ -75,13 +80,14 @@ final class NwakuPublisher: Sendable {
         [.status(400), .status(404), .status(412), .status(501)].contains(error.code)
     }
 
-    /// Whether the node would refuse the message again. Status 400 means either that it is too large, or that the node is not subscribed,
-    /// perhaps not yet after a restart.
-    private static func isFinal(_ error: NwakuAPIError) -> Bool {
-        switch error.code {
-        case .status(413): true
-        case .status(400): !error.message.lowercased().contains("subscribed")
-        default: false
-        }
+    /// Refused if the node would refuse the message again. Status 400 means either that it is too large, or that the node is not subscribed.
+    private static func relayError(_ error: NwakuAPIError) -> RelayError {
+        let isFinal = error.code == .status(413) || error.code == .status(400) && !isUnsubscribed(error)
+        return RelayError(code: isFinal ? .refused : .unavailable, message: error.message)
+    }
+
+    /// Whether nobody subscribed the node to the topic, as perhaps not yet after a restart.
+    private static func isUnsubscribed(_ error: NwakuAPIError) -> Bool {
+        error.code == .status(400) && error.message.lowercased().contains("subscribed")
     }
 }

@@ -3,6 +3,7 @@ import Core
 import StatusProtocol
 import TestSupport
 import Testing
+import Waku
 import WakuCrypto
 
 /// Clients that only send, and checks of the client's own registrations.
@@ -111,6 +112,21 @@ import WakuCrypto
             await code { _ = try await client.verifyRegistrations() },
         ]
         #expect(codes == Array(repeating: .notRunning, count: 5))
+    }
+
+    @Test func publishingIsTriedAgainWithinTheTimeout() async throws {
+        let server = network.addServer()
+        try await withBob(at: server) { [network, bob] _ in
+            let relay = network.relay()
+            relay.setFailure(RelayError(code: .unavailable, message: "lightpush is slow"))
+            try await client(relay: relay).whileRunning { client in
+                async let devices = client.query(bob.publicKey, at: server, timeout: .seconds(240))
+                try await eventually { relay.attemptCount > 0 }
+                relay.setFailure(nil)
+                let count = try await devices.count
+                #expect(count == 1)
+            }
+        }
     }
 
     @Test func timeoutIncludesPublishing() async throws {

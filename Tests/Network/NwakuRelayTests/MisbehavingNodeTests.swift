@@ -28,6 +28,30 @@ import Waku
         #expect(calls.withLock { $0 } == [push, publish] + (isMissing ? [publish] : [push, publish]))
     }
 
+    /// Nobody subscribed the node to the topic, as a command-line client does not: only lightpush can publish on it.
+    @Test(arguments: [503, 505])
+    func asksLightpushAgainWhereRelayCannotPublish(status: Int) async throws {
+        let calls = Mutex<[String]>([])
+        let isSlow = Mutex(true)
+        try await ScriptedNode.serve { call, _ in
+            calls.withLock { $0.append(call) }
+            if call.contains("lightpush") { return isSlow.withLock(\.self) ? (status, "busy") : (200, #"{"relayPeerCount": 1}"#) }
+            return (400, "Failed to publish: not subscribed to topic /waku/2/rs/16/32")
+        } _: { port in
+            let relay = try makeRelay(port: port)
+            await #expect {
+                try await relay.publish(message(1), on: .statusDefault)
+            } throws: { error in
+                let error = error as? RelayError
+                return error?.code == .unavailable && error?.message.contains("\(status) to /lightpush/v3/message: busy") == true
+            }
+            isSlow.withLock { $0 = false }
+            #expect(try await relay.publish(message(1), on: .statusDefault) == .confirmed)
+        }
+        let push = "POST /lightpush/v3/message"
+        #expect(calls.withLock { $0 } == [push, "POST /relay/v1/messages/%2Fwaku%2F2%2Frs%2F16%2F32", push])
+    }
+
     @Test func aMessageThatTheNodeHasAlreadyIsPublished() async throws {
         let calls = Mutex<[String]>([])
         try await ScriptedNode.serve { call, _ in

@@ -22,7 +22,9 @@ extension StatusPushClient {
         case timeout
     }
 
-    /// Publishes an envelope, and waits for the answer to `sender`.
+    private static let publishingBackoff = ExponentialBackoff(initial: .milliseconds(250), maximum: .seconds(2))
+
+    /// Publishes an envelope, again while the relay is unavailable, and waits for the answer to `sender`.
     ///
     /// - Parameters:
     ///   - timeout: how long the whole takes at most, publishing included.
@@ -43,12 +45,23 @@ extension StatusPushClient {
 
         // In tasks of their own: a connection attempt that does not notice its cancellation must not delay the outcome.
         let publishing = Task { [network] in
-            do throws(RelayError) {
-                if let relay = network.relay as? any ConfirmingRelay { try await relay.confirmWatching([topic]) }
-                for message in messages { try await network.relay.publish(message, on: network.pubsubTopic) }
-                continuation.yield(.published)
-            } catch {
-                continuation.yield(.notPublished(error))
+            var rest = messages[...]
+            var failures = 0
+            while !Task.isCancelled {
+                do throws(RelayError) {
+                    if let relay = network.relay as? any ConfirmingRelay { try await relay.confirmWatching([topic]) }
+                    while let message = rest.first {
+                        try await network.relay.publish(message, on: network.pubsubTopic)
+                        rest.removeFirst()
+                    }
+                    continuation.yield(.published)
+                    return
+                } catch {
+                    continuation.yield(.notPublished(error))
+                    guard error.code == .unavailable else { return }
+                    failures += 1
+                    try? await Task.sleep(for: Self.publishingBackoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
+                }
             }
         }
         let deadline = Task {
@@ -59,12 +72,15 @@ extension StatusPushClient {
             deadline.cancel()
         }
         var isPublished = false
+        var failure: PushClientError?
         for await event in events {
             switch event {
             case .published: isPublished = true
-            case .notPublished(let error): throw PushClientError(code: .notPublished, message: error.message)
+            case .notPublished(let error):
+                failure = PushClientError(code: .notPublished, message: error.message)
+                if let failure, error.code != .unavailable { throw failure }
             case .answer(let answer): return answer
-            case .timeout: throw isPublished ? .noAnswer(within: timeout) : .notPublished(within: timeout)
+            case .timeout: throw isPublished ? .noAnswer(within: timeout) : failure ?? .notPublished(within: timeout)
             }
         }
         throw .cancelled

@@ -122,6 +122,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
         var watched: Set<ContentTopic> = []
         var confirmed: Set<ContentTopic> = []
         var failure: RelayError?
+        var attemptCount = 0
         var lookUpCount = 0
         var hasStore = true
         var unreadableTopic: ContentTopic?
@@ -148,6 +149,9 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     var state: RelayState { .attached }
     var lookUpCount: Int { inner.withLock(\.lookUpCount) }
     var publishedTopics: [(topic: ContentTopic, confirmed: Set<ContentTopic>)] { inner.withLock(\.publishedTopics) }
+
+    /// How often messages were to be published.
+    var attemptCount: Int { inner.withLock(\.attemptCount) }
 
     func setFailure(_ failure: RelayError?) { inner.withLock { $0.failure = failure } }
     /// Without one, look-ups fail as over libp2p when no peer has a store.
@@ -218,6 +222,7 @@ final class TestRelay: ConfirmingRelay, StoreReadingRelay {
     @discardableResult
     func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
         let failure = inner.withLock { inner in
+            inner.attemptCount += 1
             if inner.failure == nil { inner.publishedTopics.append((message.contentTopic, inner.confirmed)) }
             return inner.failure
         }
