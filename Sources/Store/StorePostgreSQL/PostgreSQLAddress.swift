@@ -50,7 +50,7 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
             throw StoreError(
                 code: .invalid,
                 message: "the store's address has a password, which others may see: put it into a file of mode 0600, and name that "
-                    + "by PGPASSFILE or passfile=")
+                    + "by passfile=")
         }
         connectionString = text
         parameters = values

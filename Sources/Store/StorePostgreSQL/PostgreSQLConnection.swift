@@ -122,8 +122,8 @@ package final class PostgreSQLConnection {
         "certificate verify failed":
             "the server's certificate is not accepted: it has expired, or no authority in sslrootcert signed it; renew one of them",
         "fe_sendauth: no password supplied": """
-        no password for this role: the password file is missing, can be read by others (chmod 600), or has no line for this host, port, \
-        database and role
+        no password for this role: the password file is missing, can be read by others (chmod 600), has no line for this host, port, \
+        database and role, or is known to another process only (PGPASSFILE, ~/.pgpass): name it by passfile= in the store's address
         """,
     ]
 
