@@ -12,6 +12,7 @@ import StatusServer
 import Storage
 import UnixSignals
 import Core
+import StorePostgreSQL
 import Waku
 import WakuCrypto
 
@@ -129,6 +130,7 @@ struct Serve: ReportingCommand {
         failures.check("data") { try DataFolder.check(data) }
         if let store = failures.check("store", body: { try StoreLocation(option: store) }) {
             configuration.store = store
+            if case .postgreSQL(let address) = store { failures.check("store") { try address.requireAccepted() } }
             configuration.cluster = failures.check("cluster") { try clusterMember(on: store) } ?? nil
         }
         failures.checkEach("pubsub-topic", pubsubTopic) { try Self.checkTopic($0) }

@@ -57,6 +57,18 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
         description = Self.describe(values)
     }
 
+    /// Checks the values of all parameters, which libpq does only when it is to connect, with those of its environment variables and service file.
+    /// Does not connect.
+    ///
+    /// - Throws: `StoreError` with `invalid` when libpq refuses one.
+    package func requireAccepted() throws(StoreError) {
+        guard let reason = try Self.library().refusal(of: PostgreSQLConnection.parameters(of: self)) else { return }
+        let remedy =
+            parameters["service"] == nil
+            ? "" : "; a service file that PGSERVICEFILE names, or ~/.pg_service.conf, may be known to another process only"
+        throw StoreError(code: .invalid, message: "libpq refuses the store's address: \(reason)\(remedy)")
+    }
+
     /// The same database restricted to one existing schema.
     package func inSchema(_ name: String) -> PostgreSQLAddress {
         var address = self

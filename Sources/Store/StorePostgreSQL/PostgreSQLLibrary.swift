@@ -56,6 +56,18 @@ package struct PostgreSQLLibrary: Sendable {
         return take(options).values
     }
 
+    /// Why libpq refuses the parameters, or those that it adds itself, before it connects; nil if it would connect.
+    func refusal(of parameters: [(name: String, value: String)]) throws(StoreError) -> String? {
+        // Once it has accepted all parameters, libpq fails at this address, and names it. With a password it reads no password file, of which it
+        // may print warnings.
+        let noAddress = "no-address"
+        let last = [("host", noAddress), ("hostaddr", noAddress), ("port", "1"), ("password", "none")]
+        let connection = try startConnecting(parameters + last)
+        defer { table.pointee.PQfinish(connection) }
+        let message = table.pointee.PQerrorMessage(connection).map { String(cString: $0) } ?? ""
+        return message.contains(noAddress) ? nil : message.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
     /// The values of parameters except secrets, and whether there was a secret. Frees the options.
     func take(_ options: UnsafeMutablePointer<cpq_conninfo_option>) -> (values: [String: String], hasSecret: Bool) {
         defer { table.pointee.PQconninfoFree(options) }

@@ -14,6 +14,7 @@ extension PostgreSQLConnection {
     package static func open(
         _ address: PostgreSQLAddress, name: String, accept: (PostgreSQLConnection) throws(StoreError) -> Void = { _ in }
     ) throws(StoreError) -> PostgreSQLConnection {
+        try address.requireAccepted()
         let parameters = try PostgreSQLAddress.library().completed(parameters(of: address))
         let hosts = try PostgreSQLHost.list(parameters)
         let known = KnownPrimary.of(address.connectionString)

@@ -72,7 +72,7 @@ struct PostgreSQLStoreTests {
     @Test func aPasswordOnTheCommandLineIsRefused() async throws {
         let ended = try await serve(standard("postgresql://push:hunter2@127.0.0.1/push"))
         #expect(ended.status == 64)
-        #expect(ended.failure?.contains("PGPASSFILE") == true, "\(ended.errors)")
+        #expect(ended.failure?.contains("passfile=") == true, "\(ended.errors)")
         #expect(!ended.errors.contains("hunter2"))
     }
 

@@ -141,7 +141,8 @@ struct AdminPostgreSQLTests {
     @Test(
         "Addresses that can't be used",
         arguments: [
-            ("postgresql://push:hunter2@db.example/push", 64, "PGPASSFILE"), ("hunter2", 64, "not a connection string"),
+            ("postgresql://push:hunter2@db.example/push", 64, "passfile="), ("hunter2", 64, "not a connection string"),
+            ("host=/nonexistent sslmode=verify_full", 64, "invalid sslmode value"), ("service=no-such", 64, "PGSERVICEFILE"),
             ("host=/nonexistent dbname=push", 69, "can't be reached"),
         ] as [(String, Int32, String)])
     func refusals(store: String, status: Int32, message: String) async throws {

@@ -42,6 +42,13 @@ struct PlanFailureTests {
         expect(try await check("--status-v0.1", "--v0.1-apns-topic", "a b"), 64, "--v0.1-apns-topic is not a bundle id")
     }
 
+    @Test func valuesOfTheStoreThatLibpqRefusesAreFoundWithoutAConnection() async throws {
+        #expect(try await check("--store", "host=192.0.2.1 dbname=push sslmode=verify-full").status == 0)
+        expect(
+            try await check("--store", "host=192.0.2.1 dbname=push sslmode=verify_full"), 64,
+            "libpq refuses the store's address: invalid sslmode value")
+    }
+
     @Test func theRateOfWebPushIsChecked() async throws {
         let vapid = folder.path + "/vapid.key"
         #expect(try await run("identity", "new-vapid", "--out", vapid).status == 0)

@@ -14,7 +14,7 @@ struct AddressTests {
     func password(text: String) {
         let error = #expect(throws: StoreError.self) { try PostgreSQLAddress(text) }
         #expect(error?.code == .invalid)
-        #expect(error?.message.contains("PGPASSFILE") == true)
+        #expect(error?.message.contains("by passfile=") == true)
         #expect(error?.message.contains("hunter2") == false)
     }
 
@@ -28,6 +28,31 @@ struct AddressTests {
         let error = #expect(throws: StoreError.self) { try PostgreSQLAddress(text) }
         #expect(error?.code == .invalid)
         #expect(error?.message.contains("hunter2") == false)
+    }
+
+    @Test(
+        "Values that libpq refuses before it connects are refused with its reason, and without a connection",
+        arguments: [
+            ("sslmode=verify_full", "invalid sslmode value: \"verify_full\""),
+            ("ssl_min_protocol_version=TLSv1.9", "invalid ssl_min_protocol_version value: \"TLSv1.9\""),
+            ("target_session_attrs=writable", "invalid target_session_attrs value"),
+            ("service=no-such-service", "definition of service \"no-such-service\" not found; a service file that PGSERVICEFILE names"),
+        ])
+    func refusedValues(parameter: String, reason: String) throws {
+        let address = try PostgreSQLAddress("host=db.invalid,db2.invalid hostaddr=192.0.2.1,192.0.2.2 dbname=push \(parameter)")
+        let error = #expect(throws: StoreError.self) { try address.requireAccepted() }
+        #expect(error?.code == .invalid)
+        #expect(error?.message.hasPrefix("libpq refuses the store's address: \(reason)") == true)
+    }
+
+    @Test(
+        "Other values are accepted without a connection",
+        arguments: [
+            "host=192.0.2.1", "host=one,two port=5432,5433 sslmode=verify-full", "host=/nonexistent", "hostaddr=192.0.2.1,192.0.2.2",
+        ])
+    func acceptedValues(text: String) throws {
+        let address = try PostgreSQLAddress(text)
+        #expect(throws: Never.self) { try address.requireAccepted() }
     }
 
     @Test("A parameter that only later versions of libpq know is named", .enabled(if: isBeforeVersion16))
@@ -86,7 +111,7 @@ struct AddressTests {
         "Reasons that libpq leaves out are named with the remedy",
         arguments: [
             ("SSL error: certificate verify failed\n", "has expired, or no authority in sslrootcert"),
-            ("fe_sendauth: no password supplied\n", "can be read by others (chmod 600), or has no line for this host"),
+            ("fe_sendauth: no password supplied\n", "or is known to another process only (PGPASSFILE, ~/.pgpass): name it by passfile="),
             ("session is read-only\n", "give the primary"),
         ])
     func connectionRemedy(end: String, remedy: String) {
