@@ -34,7 +34,7 @@ public protocol Store: AnyObject, Sendable {
 
     /// Why the store can't be written or read at present; nil when it can.
     var failure: String? { get }
-    /// As ``failure``, without rows that can't be read: other nodes can't read them either.
+    /// As ``failure``, without what fails other nodes, too: rows that can't be read, and a full disk on which some commits succeed.
     var outage: String? { get }
     /// Size on disk, in bytes.
     var byteCount: Int { get }

@@ -12,10 +12,10 @@ package enum CommitEvent: Sendable {
 /// Decides from the outcomes of commits and reads whether the database works, and which failure to report if it does not. Time is an input.
 ///
 /// Each commit shows anew whether the database can be written, except for space: commits that change rows in place, or fit into free pages, succeed
-/// on a full disk, so that the failure persists for some seconds. A successful read does not end an earlier failure, because it may have used other
+/// on a full disk. After a failure for lack of space the engine tests for space, and the failure persists until a test finds some. A successful read does not end an earlier failure, because it may have used other
 /// pages: the failure persists until a check has read everything.
 package struct StoreHealth: Sendable {
-    /// The time after the last failure for lack of space until the database counts as working.
+    /// The time after the last failure for lack of space until the first test for space.
     private static let fullTime = Duration.seconds(10)
     private static let backoff = ExponentialBackoff(initial: .seconds(5), maximum: .seconds(1800))
 
@@ -26,7 +26,7 @@ package struct StoreHealth: Sendable {
     /// Commits and reads that take longer are reported.
     private let responseTimeout: Duration
     private var commitFailure: String?
-    /// The last failure for lack of space.
+    /// The last failure for lack of space; nil once a test has found some.
     private var full: (failure: String, time: ContinuousClock.Instant)?
     private var readFailure: String?
     /// Why the write-ahead log could not be checkpointed.
@@ -49,16 +49,16 @@ package struct StoreHealth: Sendable {
     ///
     /// - Parameter read: the start time of the longest-running read.
     package func failure(at now: ContinuousClock.Instant, oldestRead read: ContinuousClock.Instant? = nil) -> String? {
-        outage(at: now, oldestRead: read) ?? readFailure
+        outage(at: now, oldestRead: read) ?? full?.failure ?? readFailure
     }
 
-    /// As ``failure(at:oldestRead:)``, without rows that can't be read.
+    /// As ``failure(at:oldestRead:)``, without what fails other nodes that share the database, too: rows that can't be read, and a full disk on which
+    /// the last commit succeeded.
     package func outage(at now: ContinuousClock.Instant, oldestRead read: ContinuousClock.Instant? = nil) -> String? {
         if let start = [committingSince, read].compactMap(\.self).min(), now - start > responseTimeout {
             return "\(subject) has not answered for \((now - start).components.seconds) s: \(remedy)"
         }
-        let full = full.flatMap { now - $0.time < Self.fullTime ? $0.failure : nil }
-        return commitFailure ?? full ?? checkpointFailure
+        return commitFailure ?? checkpointFailure
     }
 
     package mutating func note(_ event: CommitEvent, at now: ContinuousClock.Instant) {
@@ -82,6 +82,18 @@ package struct StoreHealth: Sendable {
     package mutating func committed(_ failure: String?) {
         committingSince = nil
         commitFailure = failure
+    }
+
+    /// Whether to test for space now.
+    package func wantsSpaceTest(at now: ContinuousClock.Instant) -> Bool {
+        full.map { now - $0.time >= Self.fullTime } ?? false
+    }
+
+    /// Records that a test found space.
+    ///
+    /// - Parameter start: its start time. A commit that has failed since shows that there is none.
+    package mutating func foundSpace(since start: ContinuousClock.Instant) {
+        if let full, full.time <= start { self.full = nil }
     }
 
     package mutating func checkpointed(_ failure: String?) {

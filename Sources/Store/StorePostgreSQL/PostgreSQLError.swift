@@ -37,6 +37,9 @@ package struct SQLState: Hashable, CustomStringConvertible {
 
     var isPermission: Bool { description == "42501" }
 
+    /// The disk is full.
+    var isFull: Bool { description == "53100" }
+
     /// Whether the session has ended. Assumed also for an unspecified failure.
     var endsSession: Bool {
         description.isEmpty || ["57P01", "57P02", "57P03", "57P05", "25P03"].contains(description) || category == "08"
@@ -119,7 +122,7 @@ extension StoreError {
         case "42P01":
             let message = "a table of waku-push is missing in PostgreSQL (\(address)): restore a backup (SQLSTATE \(state))"
             self.init(code: .unavailable, message: message)
-        case "53100":
+        case _ where state.isFull:
             self.init(code: .full, message: "PostgreSQL (\(address)) is out of disk space: free some")
         case _ where state.endsSession:
             self.init(code: .unavailable, message: "PostgreSQL (\(address)) ended the connection: is it restarting? (SQLSTATE \(state))")

@@ -5,10 +5,14 @@ extension PostgreSQLStore {
     package var failure: String? { monitor.failure }
     package var outage: String? { monitor.outage }
 
-    /// Checks whether the server answers, reconnecting if necessary, and whether all tables can be used.
+    /// Checks whether the server answers, reconnecting if necessary, whether it has space after it had none, and whether all tables can be used.
     package func maintain() async {
         do {
             try await queue.run { try $0.probe() }
+            if monitor.wantsSpaceTest {
+                let start = ContinuousClock.now
+                if try await queue.run({ try $0.hasSpace() }) { monitor.foundSpace(since: start) }
+            }
             let _: Bool = try await onReader { _ throws(StoreError) in
                 do {
                     try self.checkTables()

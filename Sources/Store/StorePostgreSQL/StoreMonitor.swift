@@ -16,6 +16,10 @@ final class StoreMonitor: Sendable {
     var failure: String? { health.withLock { $0.failure(at: .now) } }
     var outage: String? { health.withLock { $0.outage(at: .now) } }
     var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
+    var wantsSpaceTest: Bool { health.withLock { $0.wantsSpaceTest(at: .now) } }
+
+    /// - Parameter start: the start time of the test.
+    func foundSpace(since start: ContinuousClock.Instant) { health.withLock { $0.foundSpace(since: start) } }
 
     func note(_ event: CommitEvent) { health.withLock { $0.note(event, at: .now) } }
 

@@ -313,6 +313,24 @@ final class Writer {
         if try connection.run([replan, touch])[1].changedCount == 0 { throw StoreError(code: .locked, message: supersededMessage) }
     }
 
+    /// Whether a table of 128 KB finds space. It is rolled back. The tables of the nodes may have free pages, so that changes to them show nothing.
+    ///
+    /// - Throws: `StoreError` when the server can't be asked.
+    func hasSpace() throws(StoreError) -> Bool {
+        let connection = try connected()
+        defer { connection.rollBack() }
+        let create = "CREATE TABLE \"\(session) space\" AS SELECT repeat('x', 1000) FROM generate_series(1, 128)"
+        do {
+            _ = try connection.run(["BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", create].map { Statement($0, isPrepared: false) })
+            return true
+        } catch .refused(let state, _) {
+            // Refused for another reason, as when the role may not make tables any more: nothing is known.
+            return !state.isFull
+        } catch {
+            throw StoreError(explaining: error, at: address)
+        }
+    }
+
     func close() {
         isClosing = true
         if access != .exclusive, batch != nil, let connection, !connection.isLost {

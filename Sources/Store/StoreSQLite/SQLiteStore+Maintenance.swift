@@ -27,6 +27,16 @@ extension SQLiteStore {
         }
         // Pages that a read keeps in the log are left to the other connection: there may be many, and the read may end now.
         if outcome == .obstructed { monitor.checkpointed(nil) } else { await finishCheckpoint() }
+        if monitor.wantsSpaceTest { await testSpace() }
+    }
+
+    /// Checks whether a commit that needs more space would find some.
+    private func testSpace() async {
+        let start = ContinuousClock.now
+        let hasSpace = await withCheckedContinuation { done in
+            DispatchQueue.global(qos: .utility).async { [path] in done.resume(returning: DiskSpace.isLeft(beside: path)) }
+        }
+        if hasSpace { monitor.foundSpace(since: start) }
     }
 
     package func recheck() async {

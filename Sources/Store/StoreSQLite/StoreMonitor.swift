@@ -9,6 +9,10 @@ final class StoreMonitor: Sendable {
     /// - Parameter start: the start time of the longest-running read.
     func failure(oldestRead start: ContinuousClock.Instant?) -> String? { health.withLock { $0.failure(at: .now, oldestRead: start) } }
     var wantsCheck: Bool { health.withLock { $0.wantsCheck(at: .now) } }
+    var wantsSpaceTest: Bool { health.withLock { $0.wantsSpaceTest(at: .now) } }
+
+    /// - Parameter start: the start time of the test.
+    func foundSpace(since start: ContinuousClock.Instant) { health.withLock { $0.foundSpace(since: start) } }
 
     func note(_ event: CommitEvent) { health.withLock { $0.note(event, at: .now) } }
 

@@ -10,6 +10,14 @@ struct DiskSpaceTests {
         #expect(DiskSpace.creationFailure(EACCES, remedy: "remedy") == "can't be made: remedy")
     }
 
+    @Test func spaceIsFoundByAFileThatIsDeleted() throws {
+        let folder = try TemporaryFolder()
+        #expect(DiskSpace.isLeft(beside: folder.path + "/database"))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path) == [])
+        // The reason is not space.
+        #expect(DiskSpace.isLeft(beside: folder.path + "/missing/database"))
+    }
+
     @Test func aFolderHasFreeSpaceAndAMissingOneIsUnknown() throws {
         let folder = try TemporaryFolder()
         let space = try #require(DiskSpace(at: folder.path))

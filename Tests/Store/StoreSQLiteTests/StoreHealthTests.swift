@@ -16,20 +16,36 @@ struct StoreHealthTests {
         #expect(health.failure(at: start) == nil)
     }
 
-    @Test("A full disk is reported until no commit has failed for 10 s, although others succeed")
+    @Test("A full disk is reported until a test finds space, however long no other commit fails")
     mutating func full() {
-        for second in stride(from: 0, through: 20, by: 5) {
-            health.note(.committed(failure: StoreError(code: .full, message: "full")), at: start + .seconds(second))
-            health.note(.committed(failure: nil), at: start + .seconds(second + 1))
-            #expect(health.failure(at: start + .seconds(second + 5)) == "full")
-        }
-        #expect(health.failure(at: start + .seconds(29)) == "full")
-        #expect(health.failure(at: start + .seconds(30)) == nil)
-        // Other failures end with the next commit.
-        health.note(.committed(failure: StoreError(code: .unavailable, message: "locked")), at: start + .seconds(31))
-        #expect(health.failure(at: start + .seconds(31)) == "locked")
-        health.note(.committed(failure: nil), at: start + .seconds(31))
-        #expect(health.failure(at: start + .seconds(31)) == nil)
+        let full = StoreError(code: .full, message: "full")
+        #expect(!health.wantsSpaceTest(at: start + .seconds(3600)))
+        health.note(.committed(failure: full), at: start)
+        health.note(.committed(failure: nil), at: start + .seconds(1))
+        #expect(health.failure(at: start + .seconds(3600)) == "full")
+        // Other nodes that share the database have no more space.
+        #expect(health.outage(at: start + .seconds(1)) == nil)
+        #expect(!health.wantsSpaceTest(at: start + .seconds(9)))
+        #expect(health.wantsSpaceTest(at: start + .seconds(10)))
+        // A commit that fails during the test refutes it.
+        health.note(.committed(failure: full), at: start + .seconds(12))
+        health.note(.committed(failure: nil), at: start + .seconds(13))
+        health.foundSpace(since: start + .seconds(11))
+        #expect(health.failure(at: start + .seconds(3600)) == "full")
+        #expect(!health.wantsSpaceTest(at: start + .seconds(21)))
+        #expect(health.wantsSpaceTest(at: start + .seconds(22)))
+        health.foundSpace(since: start + .seconds(22))
+        #expect(health.failure(at: start + .seconds(23)) == nil)
+        #expect(!health.wantsSpaceTest(at: start + .seconds(3600)))
+    }
+
+    @Test("Other failures of commits end with the next commit")
+    mutating func otherFailures() {
+        health.note(.committed(failure: StoreError(code: .unavailable, message: "locked")), at: start)
+        #expect(health.failure(at: start) == "locked" && health.outage(at: start) == "locked")
+        #expect(!health.wantsSpaceTest(at: start + .seconds(3600)))
+        health.note(.committed(failure: nil), at: start)
+        #expect(health.failure(at: start) == nil)
     }
 
     @Test("A commit in progress for too long is reported until it ends")
