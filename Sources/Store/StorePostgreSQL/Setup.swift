@@ -99,8 +99,12 @@ extension PostgreSQLConnection {
         StoreError(code: .unsuitable, message: "PostgreSQL (\(address)) can't be used: \(message)")
     }
 
-    private func settings(_ name: String) -> [Statement] {
-        var first = [Statement("SELECT set_config('application_name', $1, false)", [.text(name)], isPrepared: false)]
+    /// Begins with the time limit of statements, since that of a role could be too short for the others.
+    func settings(_ name: String) -> [Statement] {
+        var first = [
+            Statement("SET statement_timeout = 0", isPrepared: false),
+            Statement("SELECT set_config('application_name', $1, false)", [.text(name)], isPrepared: false),
+        ]
         if let schema = address.schema {
             first.append(Statement("SELECT set_config('search_path', quote_ident($1), false)", [.text(schema)], isPrepared: false))
         }
@@ -110,7 +114,7 @@ extension PostgreSQLConnection {
         // The node applies its own time limits; a role's settings are meant for other programs. Without warnings, a commit whose wait for a
         // standby was cancelled would count as replicated.
         let set = [
-            "statement_timeout = 0", "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "idle_session_timeout = 0",
+            "lock_timeout = 0", "idle_in_transaction_session_timeout = 0", "idle_session_timeout = 0",
             "jit = off", "client_min_messages = warning", "quote_all_identifiers = off", "standard_conforming_strings = on",
             "default_transaction_isolation = 'read committed'",
         ]

@@ -52,6 +52,11 @@ struct SetupTests {
         #expect(error?.message.contains("is read-only (a standby, or transactions of this role are read-only): give the primary") == true)
     }
 
+    @Test("The role's time limit of statements ends before the rest of the set-up")
+    func statementTimeout() throws {
+        #expect(try StoreFixture().connection().settings("test").first?.sql == "SET statement_timeout = 0")
+    }
+
     @Test(
         "Settings of the role that are meant for other programs have no effect",
         arguments: [
