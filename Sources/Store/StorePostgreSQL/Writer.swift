@@ -344,7 +344,9 @@ extension PostgreSQLStore.Access {
     /// The programs that may hold the lock, and the remedy.
     fileprivate var others: String {
         switch self {
-        case .exclusive, .beside: "another waku-push: stop that one, give another database, or give --cluster to all nodes that share it"
+        case .exclusive, .beside:
+            "another waku-push: stop that one, or all nodes of a cluster, or give another database; to share this one, give --cluster to all "
+                + "nodes, and admin registrations import the --data of a running node"
         case .shared: "a waku-push without --cluster: stop that one, or give another database"
         }
     }

@@ -45,7 +45,7 @@ import Testing
         try Writer.lock(node, at: address, .shared)
         try CommitTest.lock(at: address, isShared: true)
         let error = #expect(throws: StoreError.self) { try CommitTest.lock(at: address, isShared: false) }
-        #expect(error?.code == .locked && error?.message.contains("give --cluster to all nodes") == true)
+        #expect(error?.code == .locked && error?.message.contains("or all nodes of a cluster") == true)
         withExtendedLifetime(node) {}
     }
 
