@@ -44,10 +44,10 @@ package struct WebPushKeyUse: Hashable, Sendable {
                 remedy: "give the key by --web-push-former-key until these clients have subscribed again")
         }
         guard hasFormerKeys else { return nil }
-        guard former == 0 else {
-            return Finding(check, .ok, "\(protocolName): \(former) Web Push subscriptions are for a former VAPID key")
-        }
         let rest = unnamed > 0 ? "; \(unnamed) do not name theirs" : ""
+        guard former == 0 else {
+            return Finding(check, .ok, "\(protocolName): \(former) Web Push subscriptions are for a former VAPID key\(rest)")
+        }
         return Finding(check, .ok, "\(protocolName): no Web Push subscription names a former VAPID key\(rest)")
     }
 }

@@ -9,6 +9,7 @@ import Storage
 import Testing
 import Core
 import Waku
+import WakuCrypto
 
 /// Facts in, verdicts out.
 struct NodeChecksTests {
@@ -110,6 +111,16 @@ struct NodeChecksTests {
         try expect("files", .warn, "900 of 1024") { $0.files = OpenFiles(used: 900, limit: 1024) }
         try expect("files", .fail, "1000 of 1024") { $0.files = OpenFiles(used: 1000, limit: 1024) }
         try expect("files", .warn, "the limit of open files is unknown") { $0.files = nil }
+    }
+
+    @Test func subscriptionsThatNameNoKeyAreCountedBesideThoseForAFormerOne() throws {
+        let keys = [P256PrivateKey.generate().publicKey, P256PrivateKey.generate().publicKey]
+        func text(_ former: Int) -> String? {
+            WebPushKeyUse(total: 30, counts: [VAPIDKey.mark(of: keys[1]): former], keys: keys).finding("Session")?.text
+        }
+        #expect(text(4) == "Session: 4 Web Push subscriptions are for a former VAPID key; 26 do not name theirs")
+        #expect(text(30) == "Session: 30 Web Push subscriptions are for a former VAPID key")
+        #expect(text(0) == "Session: no Web Push subscription names a former VAPID key; 30 do not name theirs")
     }
 
     @Test func theDatabaseAndTheDaemon() throws {
