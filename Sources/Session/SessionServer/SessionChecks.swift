@@ -5,12 +5,14 @@ package import SessionProtocol
 
 /// The checks of Session's push server, as pure functions of its figures.
 package enum SessionChecks {
-    /// - Parameter unserved: push services without a gorush endpoint.
+    /// - Parameters:
+    ///   - unserved: push services without a gorush endpoint.
+    ///   - hasGorush: false for a node that is to serve Web Push alone.
     package static func findings(
-        _ figures: SubscriptionMonitor.Figures, unserved: Set<PushService>, isListening: Bool
+        _ figures: SubscriptionMonitor.Figures, unserved: Set<PushService>, hasGorush: Bool, isListening: Bool
     ) -> [Finding] {
         guard isListening else { return [Finding("session", .fail, "starting: subscriptions are being read")] }
-        return [servers(figures), swarms(figures), oxend(figures), services(unserved)].compactMap(\.self)
+        return [servers(figures), swarms(figures), oxend(figures), services(unserved, hasGorush: hasGorush)].compactMap(\.self)
     }
 
     private static func servers(_ figures: SubscriptionMonitor.Figures) -> Finding {
@@ -60,7 +62,8 @@ package enum SessionChecks {
             })
     }
 
-    private static func services(_ unserved: Set<PushService>) -> Finding {
+    private static func services(_ unserved: Set<PushService>, hasGorush: Bool) -> Finding {
+        guard hasGorush else { return Finding("session services", .ok, "no gorush: devices of webpush alone are accepted") }
         guard !unserved.isEmpty else { return Finding("session services", .ok, "all services have a gorush endpoint") }
         let names = unserved.map(\.rawValue).sorted().joined(separator: ", ")
         return Finding(

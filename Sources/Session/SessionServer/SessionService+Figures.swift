@@ -10,7 +10,8 @@ import WakuCrypto
 extension SessionService {
     var findings: [Finding] {
         SessionChecks.findings(
-            monitor.figures, unserved: Set(PushService.ofGorush).subtracting(services), isListening: httpPort != nil)
+            monitor.figures, unserved: Set(PushService.ofGorush).subtracting(services), hasGorush: node.delivery.hasGorush,
+            isListening: httpPort != nil)
             + [
                 limits.exhaustedFinding(), proxyWatch.withLock(\.finding), figures.latest.flatMap(webPushKeyUse)?.finding("Session"),
                 figures.latest.flatMap { NodeChecks.unserved("Session", $0.services, serves: services.contains) },

@@ -143,17 +143,17 @@ struct SessionContentTests {
 @Suite("Session: checks")
 struct SessionChecksTests {
     private func verdicts(
-        _ change: (inout SubscriptionMonitor.Figures) -> Void, unserved: Set<PushService> = []
+        _ change: (inout SubscriptionMonitor.Figures) -> Void, unserved: Set<PushService> = [], hasGorush: Bool = true
     ) -> [String: Finding.Verdict] {
         var figures = SubscriptionMonitor.Figures()
         (figures.knownServers, figures.connectedServers, figures.knownSwarms, figures.reachableSwarms) = (10, 10, 5, 5)
         change(&figures)
-        let findings = SessionChecks.findings(figures, unserved: unserved, isListening: true)
+        let findings = SessionChecks.findings(figures, unserved: unserved, hasGorush: hasGorush, isListening: true)
         return Dictionary(uniqueKeysWithValues: findings.map { ($0.check, $0.verdict) })
     }
 
     @Test func itIsNotReadyBeforeItListens() {
-        let findings = SessionChecks.findings(SubscriptionMonitor.Figures(), unserved: [], isListening: false)
+        let findings = SessionChecks.findings(SubscriptionMonitor.Figures(), unserved: [], hasGorush: true, isListening: false)
         #expect(findings.map(\.verdict) == [.fail])
     }
 
@@ -173,6 +173,8 @@ struct SessionChecksTests {
         #expect(verdicts { ($0.reachableSwarms, $0.subscriptions) = (4, 1) }["session swarms"] == .warn)
         #expect(verdicts { $0.isOxendConnected = false }["session oxend"] == .warn)
         #expect(verdicts({ _ in }, unserved: [.huawei])["session services"] == .warn)
+        // On purpose.
+        #expect(verdicts({ _ in }, unserved: Set(PushService.ofGorush), hasGorush: false)["session services"] == .ok)
     }
 
     @Test func theRemedyForUnreachableSwarmsNamesTheLimitOfOpenFilesOnlyIfThatIsTheCause() throws {
@@ -180,7 +182,7 @@ struct SessionChecksTests {
         (figures.knownServers, figures.connectedServers, figures.knownSwarms, figures.reachableSwarms) = (10, 3, 5, 2)
         figures.subscriptions = 1
         func remedy() throws -> String {
-            let findings = SessionChecks.findings(figures, unserved: [], isListening: true)
+            let findings = SessionChecks.findings(figures, unserved: [], hasGorush: true, isListening: true)
             return try #require(findings.first { $0.check == "session swarms" }?.remedy)
         }
         #expect(try remedy().contains("may connect to storage servers"))
