@@ -145,7 +145,10 @@ package struct AlarmLog {
         alarms[index].ended = now
     }
 
-    package func isActive(_ kind: AlarmKind, at now: Timestamp) -> Bool {
-        alarms.first { $0.kind == kind }?.isActive(at: now) ?? false
+    package func isActive(_ kind: AlarmKind, at now: Timestamp) -> Bool { active(kind, at: now) != nil }
+
+    /// The alarm of this kind if it is active.
+    package func active(_ kind: AlarmKind, at now: Timestamp) -> Alarm? {
+        alarms.first { $0.kind == kind }.flatMap { $0.isActive(at: now) ? $0 : nil }
     }
 }

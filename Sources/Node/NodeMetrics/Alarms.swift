@@ -40,8 +40,11 @@ package final class Alarms: Sendable {
     /// Latest first.
     package var all: [Alarm] { log.withLock { $0.alarms } }
 
-    package func isActive(_ kind: AlarmKind) -> Bool {
+    package func isActive(_ kind: AlarmKind) -> Bool { active(kind) != nil }
+
+    /// The alarm of this kind if it is active.
+    package func active(_ kind: AlarmKind) -> Alarm? {
         let time = now()
-        return log.withLock { $0.isActive(kind, at: time) }
+        return log.withLock { $0.active(kind, at: time) }
     }
 }

@@ -326,6 +326,8 @@ struct WebPushNodeTests {
             notifying.cancel()
             _ = await notifying.result
             let alarm = try #require(node.node.base.alarms.all.first { $0.kind == .webPushKeyRefused })
+            let finding = node.node.findings.first { $0.check == "web push" }
+            #expect(finding?.verdict == .warn && finding?.text.contains("does not accept the key: status 403") == true)
             #expect(alarm.reason == "status 403" + (isProven ? "" : "; it accepted nothing within 24 hours"))
         }
     }

@@ -102,12 +102,16 @@ package enum NodeChecks {
     /// - Parameters:
     ///   - waiting: the number of notifications that wait for push services.
     ///   - unavailable: the number of push services that are unavailable now. Others are not affected, so the node is ready.
+    ///   - keyRefusal: why a push service did not accept the key in the last minutes; nil if all did.
     ///   - hasGorush: whether the node has a gorush as well.
-    package static func webPush(key: String, waiting: Int, unavailable: Int, hasGorush: Bool) -> Finding {
+    package static func webPush(key: String, waiting: Int, unavailable: Int, keyRefusal: String?, hasGorush: Bool) -> Finding {
         var text = "on, VAPID public key \(key), \(waiting) notifications wait"
         if unavailable > 0 { text += ", \(unavailable) push services unavailable" }
         if !hasGorush { text += "; no gorush: devices of APNs and Firebase are refused" }
-        return Finding("web push", .ok, text)
+        guard let keyRefusal else { return Finding("web push", .ok, text) }
+        return Finding(
+            "web push", .warn, "\(text); a push service does not accept the key: \(keyRefusal)",
+            remedy: "see web_push_key_refused in the article Troubleshooting, and test a subscription by doctor --test-push")
     }
 
     package static func drain(isOn: Bool) -> Finding? {

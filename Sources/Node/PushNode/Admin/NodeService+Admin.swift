@@ -26,7 +26,8 @@ extension NodeService {
                 configuration.webPush.map { endpoint in
                     NodeChecks.webPush(
                         key: endpoint.publicKey, waiting: delivery.webPushFigures?.waitingCount ?? 0,
-                        unavailable: delivery.webPushFigures?.unavailableCount ?? 0, hasGorush: delivery.hasGorush)
+                        unavailable: delivery.webPushFigures?.unavailableCount ?? 0,
+                        keyRefusal: base.alarms.active(.webPushKeyRefused)?.reason, hasGorush: delivery.hasGorush)
                 },
                 NodeChecks.unroutable(delivery.unroutableCount),
                 NodeChecks.freeDisk(DiskSpace(at: configuration.dataPath), hasDatabase: configuration.hasDatabaseInDataFolder),
