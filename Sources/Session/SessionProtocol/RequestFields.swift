@@ -70,14 +70,29 @@ struct RequestFields {
         return seconds
     }
 
-    /// The device. An unknown service is refused last: a malformed field is the first error.
+    /// The device to subscribe. An unknown service is refused last: a malformed field is the first error.
     ///
     /// - Throws: ``RequestError/Code/badInput``, ``RequestError/Code/serviceNotAvailable``
     func device() throws(RequestError) -> SubscriberDevice {
+        try device { info throws(RequestError) in SubscriberDevice(try webPushSubscription(info)) }
+    }
+
+    /// As ``device()``, for a device to unsubscribe: for Web Push `endpoint` is enough, since a client whose subscription has ended may not have its
+    /// keys any more.
+    func endedDevice() throws(RequestError) -> SubscriberDevice {
+        try device { info throws(RequestError) in
+            guard let endpoint = info["endpoint"]?.text, endpoint.utf8.count <= PushSubscription.endpointByteLimit,
+                WebPushOrigin(endpoint: endpoint) != nil
+            else { throw .badInput("service_info", "expected an https endpoint of at most 2048 bytes") }
+            return SubscriberDevice(service: .webPush, token: endpoint)
+        }
+    }
+
+    private func device(webPush: (JSONObject) throws(RequestError) -> SubscriberDevice) throws(RequestError) -> SubscriberDevice {
         guard let name = try required("service").text else { throw .badInput("service", "expected a string") }
         guard let info = try required("service_info").object else { throw .badInput("service_info", "expected an object") }
         let service = PushService(rawValue: name)
-        if service == .webPush { return SubscriberDevice(try webPushSubscription(info)) }
+        if service == .webPush { return try webPush(info) }
         guard let token = info["token"]?.text else { throw .badInput("service_info", "token missing or no string") }
         // In Unicode scalars.
         let lengths = service?.isApple == true ? 64...64 : 1...4096

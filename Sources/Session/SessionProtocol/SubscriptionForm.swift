@@ -1,11 +1,12 @@
 package import Core
 package import WakuCrypto
 
-/// The device of a subscription; for Web Push its token is the JSON of a `PushSubscription`. Its token prints as `<redacted>`.
+/// The device of a subscription; for Web Push its token is the JSON of a `PushSubscription`, or, to end its subscription, the endpoint alone. Its token
+/// prints as `<redacted>`.
 package struct SubscriberDevice: Hashable, Sendable {
     package let service: PushService
     package let token: Confidential<String>
-    /// The Web Push subscription in the token; nil for other services.
+    /// The Web Push subscription in the token; nil for other services, and for an endpoint alone.
     package let subscription: PushSubscription?
 
     package init(service: PushService, token: String) {
@@ -23,6 +24,11 @@ package struct SubscriberDevice: Hashable, Sendable {
     /// The text by which the device is known: its token; for Web Push the endpoint of its subscription, whose keys may change.
     package var identifier: String {
         subscription?.endpoint ?? token.value
+    }
+
+    /// The push service of a Web Push device; nil for other services.
+    package var origin: WebPushOrigin? {
+        service == .webPush ? subscription?.origin ?? WebPushOrigin(endpoint: token.value) : nil
     }
 
     /// The VAPID key that a Web Push subscription was made for; nil if it names none, and for other services.
@@ -117,7 +123,7 @@ package struct UnsubscriptionForm: SignedForm {
     package init(_ value: JSONValue) throws(RequestError) {
         let fields = try RequestFields(value)
         authority = try fields.authority()
-        device = try fields.device()
+        device = try fields.endedDevice()
     }
 
     /// ASCII: `UNSUBSCRIBE` ‖ hex(pubkey) ‖ sig_ts.

@@ -49,6 +49,23 @@ struct WebPushDeviceTests {
         }
     }
 
+    @Test("To unsubscribe, the endpoint is enough, and other members are ignored")
+    func ended() throws {
+        func device(_ info: String) throws -> SubscriberDevice {
+            try RequestFields(try JSONValue(parsing: Array(#"{"service":"webpush","service_info":\#(info)}"#.utf8))).endedDevice()
+        }
+        for more in ["", #","p256dh":"\#(Self.point)","auth":"\#(Self.auth)""#, #","p256dh":null,"auth":1,"vapid":"x""#] {
+            let ended = try device(#"{"endpoint":"https://push.example/a"\#(more)}"#)
+            let subscribed = try self.device(#"{"endpoint":"https://push.example/a","p256dh":"\#(Self.point)","auth":"\#(Self.auth)"}"#)
+            #expect(ended.identifier == subscribed.identifier && ended.service == .webPush)
+            #expect(ended.origin == subscribed.origin && ended.origin != nil)
+        }
+        let long = "https://push.example/" + String(repeating: "a", count: PushSubscription.endpointByteLimit)
+        for info in ["{}", #"{"token":"x"}"#, #"{"endpoint":1}"#, #"{"endpoint":"http://push.example/a"}"#, #"{"endpoint":"\#(long)"}"#] {
+            #expect(throws: RequestError.self) { try device(info) }
+        }
+    }
+
     @Test("A payload with the most data fits into a push message, and longer data is left out")
     func payload() throws {
         let limit = NotificationPayload.maximumWebPushByteCount - 384

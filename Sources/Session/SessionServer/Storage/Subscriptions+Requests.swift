@@ -73,7 +73,7 @@ extension Subscriptions {
         let named = requests.map { request in
             (
                 request: request, name: name(of: request.form.authority.account, request.form.device),
-                origin: request.form.device.subscription.map { originMark(of: $0.origin) }
+                origin: request.form.device.origin.map(originMark)
             )
         }
         let names = Self.distinct(named.map(\.name))
