@@ -11,21 +11,43 @@ import NIOCore
 /// | `OPTIONS` | 204 with `Allow` |
 /// | any other method | 405 with `Allow` |
 /// | a path that is not served | 404 |
+///
+/// Scripts of web pages of any origin may use the paths that say so: their responses have the headers of the Fetch standard's CORS protocol, and
+/// `OPTIONS` answers its preflight requests.
 package struct MethodRouting<Base: HTTPResponder>: HTTPResponder {
     package typealias Context = Base.Context
 
     private let base: Base
     private let methods: @Sendable (_ path: String) -> [HTTPRequest.Method]
+    private let isOpenToPages: @Sendable (_ path: String) -> Bool
 
     /// - Parameters:
     ///   - base: answers the methods that a path has, and `GET` of paths that are not served.
     ///   - methods: those of a path as it was sent, without a query; empty for a path that is not served.
-    package init(_ base: Base, methods: @escaping @Sendable (_ path: String) -> [HTTPRequest.Method]) {
+    ///   - isOpenToPages: whether pages of any origin may use a path: one whose answers don't depend on cookies or other credentials of a browser.
+    package init(
+        _ base: Base, methods: @escaping @Sendable (_ path: String) -> [HTTPRequest.Method],
+        isOpenToPages: @escaping @Sendable (_ path: String) -> Bool = { _ in false }
+    ) {
         self.base = base
         self.methods = methods
+        self.isOpenToPages = isOpenToPages
     }
 
     package func respond(to request: Request, context: Context) async throws -> Response {
+        var response = try await answer(request, context: context)
+        guard isOpenToPages(request.uri.path) else { return response }
+        response.headers[.accessControlAllowOrigin] = "*"
+        if request.method == .options {
+            response.headers[.accessControlAllowMethods] = response.headers[.allow]
+            response.headers[.accessControlAllowHeaders] = "Content-Type"
+        } else {
+            response.headers[.accessControlExposeHeaders] = "Retry-After"
+        }
+        return response
+    }
+
+    private func answer(_ request: Request, context: Context) async throws -> Response {
         guard request.method == .head else { return try await respond(to: request, context: context, methods(request.uri.path)) }
         let methods = methods(request.uri.path)
         var head = request.head

@@ -40,6 +40,8 @@ package enum SessionEndpoint: String, Hashable, Sendable, CaseIterable {
     case unsubscribe = "/unsubscribe"
     case onion = "/oxen/v4/lsrpc"
     case health = "/healthz"
+    /// The VAPID public key; not served without Web Push.
+    case webPushKey = "/web-push"
 
     package enum Routing: Hashable, Sendable {
         case found(SessionEndpoint)
@@ -49,7 +51,12 @@ package enum SessionEndpoint: String, Hashable, Sendable, CaseIterable {
         case methodNotAllowed
     }
 
-    package var method: String { self == .health ? "GET" : "POST" }
+    package var method: String {
+        switch self {
+        case .health, .webPushKey: "GET"
+        case .subscribe, .unsubscribe, .onion: "POST"
+        }
+    }
 
     /// - Parameters:
     ///   - method: As sent, in upper case.

@@ -156,8 +156,13 @@ final class SessionService: RateLimitedService {
             clients: ClientAddresses(proxies: configuration.proxies), limits: limits,
             noteRequest: { [self] isForwarded in proxyWatch.withLock { $0.request(isForwarded: isForwarded) } }, now: node.now)
         if let serve = configuration.serve { return try await serve { try await responder.answer($0, at: $1) } }
+        @Sendable func endpoint(_ path: String) -> SessionEndpoint? { SessionEndpoint(rawValue: percentDecoded(path) ?? path) }
         let routing = MethodRouting(responder) { path in
-            SessionEndpoint(rawValue: percentDecoded(path) ?? path).flatMap { HTTPRequest.Method(rawValue: $0.method) }.map { [$0] } ?? []
+            guard let endpoint = endpoint(path), responder.serves(endpoint) else { return [] }
+            return HTTPRequest.Method(rawValue: endpoint.method).map { [$0] } ?? []
+        } isOpenToPages: { path in
+            // Browser apps.
+            [.subscribe, .unsubscribe, .webPushKey].contains(endpoint(path))
         }
         // Any host name is allowed: clients and onion routers use various names, and no answer has contents that only a browser's user may see.
         let listener = HTTPListener(

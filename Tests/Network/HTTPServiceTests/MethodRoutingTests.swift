@@ -9,20 +9,26 @@ import Testing
 
 @Suite struct MethodRoutingTests {
     private func respond(_ method: String, _ path: String) async throws -> (status: Int, allow: String?, type: String?, byteCount: Int) {
+        let response = try await response(method, path)
+        return (response.status.code, response.headers[.allow], response.headers[.contentType], response.body.contentLength ?? 0)
+    }
+
+    private func response(_ method: String, _ path: String) async throws -> Response {
         var routes = Routes()
         routes.get("healthz") { _, _ in
             Response(status: .ok, headers: [.contentType: "text/plain"], body: .init(byteBuffer: ByteBuffer(string: "ok")))
         }
         routes.get("") { _, _ in Response(status: .ok, body: .init(byteBuffer: ByteBuffer(string: "page"))) }
         routes.post("feedback") { _, _ in Response(status: .accepted) }
+        routes.get("key") { _, _ in Response(status: .ok) }
+        routes.openToPages("key")
         let method = try #require(HTTPRequest.Method(rawValue: method))
         let request = Request(
             head: HTTPRequest(method: method, scheme: "http", authority: "localhost", path: path), body: RequestBody(buffer: ByteBuffer()))
         let context = PeerContext(
             source: ApplicationRequestContextSource(channel: EmbeddedChannel(), logger: Logger(label: "") { _ in SwiftLogNoOpLogHandler() })
         )
-        let response = try await routes.responder.respond(to: request, context: context)
-        return (response.status.code, response.headers[.allow], response.headers[.contentType], response.body.contentLength ?? 0)
+        return try await routes.responder.respond(to: request, context: context)
     }
 
     @Test(arguments: ["/healthz", "/", "/healthz?verbose=1"]) func headIsGetWithoutBody(path: String) async throws {
@@ -35,6 +41,18 @@ import Testing
             let response = try await respond("OPTIONS", path)
             #expect(response.status == 204 && response.allow == allow && response.byteCount == 0)
         }
+    }
+
+    @Test func pagesOfOtherOriginsMayUseOnlyPathsThatAreOpenToThem() async throws {
+        for method in ["GET", "HEAD", "OPTIONS", "POST"] {
+            #expect(try await response(method, "/key?v=1").headers[.accessControlAllowOrigin] == "*")
+            for path in ["/", "/feedback", "/key/"] {
+                #expect(try await !response(method, path).headers.contains { $0.name.canonicalName.hasPrefix("access-control") })
+            }
+        }
+        let preflight = try await response("OPTIONS", "/key").headers
+        #expect(preflight[.accessControlAllowMethods] == "GET, HEAD" && preflight[.accessControlAllowHeaders] == "Content-Type")
+        #expect(try await response("GET", "/key").headers[.accessControlExposeHeaders] == "Retry-After")
     }
 
     @Test(arguments: [

@@ -163,6 +163,7 @@ import WakuCrypto
         #expect(SessionEndpoint.route(method: "POST", path: "/subscribe", isInsideOnion: false) == .found(.subscribe))
         #expect(SessionEndpoint.route(method: "GET", path: "/subscribe", isInsideOnion: false) == .methodNotAllowed)
         #expect(SessionEndpoint.route(method: "GET", path: "/healthz", isInsideOnion: true) == .found(.health))
+        #expect(SessionEndpoint.route(method: "GET", path: "/web-push", isInsideOnion: true) == .found(.webPushKey))
         #expect(SessionEndpoint.route(method: "POST", path: "/healthz", isInsideOnion: false) == .methodNotAllowed)
         #expect(SessionEndpoint.route(method: "POST", path: "/oxen/v4/lsrpc", isInsideOnion: false) == .found(.onion))
         #expect(SessionEndpoint.route(method: "POST", path: "/oxen/v4/lsrpc", isInsideOnion: true) == .notFound)

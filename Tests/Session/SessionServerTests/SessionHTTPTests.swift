@@ -207,6 +207,23 @@ struct SessionHTTPTests {
         }
     }
 
+    @Test func pagesOfOtherOriginsMaySubscribe() async throws {
+        try await fixture.withNode { node async throws in
+            for path in ["/subscribe", "/unsubscribe", "/%73ubscribe"] {
+                let preflight = try await node.send("OPTIONS", path)
+                #expect(preflight.status == 204 && preflight.header("access-control-allow-origin") == "*")
+                #expect(preflight.header("access-control-allow-headers") == "Content-Type")
+                #expect(preflight.header("access-control-allow-methods") == "POST")
+                #expect(try await node.send("POST", path, Array("{}".utf8)).header("access-control-allow-origin") == "*")
+            }
+            for path in ["/oxen/v4/lsrpc", "/healthz", "/nothing", "/web-push"] {
+                #expect(try await node.send("OPTIONS", path).header("access-control-allow-origin") == (path == "/web-push" ? "*" : nil))
+            }
+            // Without Web Push.
+            #expect(try await node.send("GET", "/web-push").status == 404)
+        }
+    }
+
     @Test func newSubscriptionsAreLimited() async throws {
         try await fixture.withNode(configure: { $0.limits.installationsByKey = 1 }) { node async throws in
             let device = SessionDevice()

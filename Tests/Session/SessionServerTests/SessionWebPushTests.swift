@@ -48,6 +48,9 @@ struct SessionWebPushTests {
         let (first, second) = (WebPushReceiver(), WebPushReceiver())
         try await fixture.withNode(webPush: endpoint(service)) { node async throws in
             #expect(try await node.subscribe(account, device(first, service.endpoint("/a"), for: key)).contains("\"success\":true"))
+            let shown = try await node.send("GET", "/web-push")
+            #expect(shown.status == 200 && String(decoding: shown.body, as: UTF8.self) == "{\"key\":\"\(key.publicKey)\"}")
+            #expect(shown.header("access-control-allow-origin") == "*")
             try await eventually { fixture.monitor.accounts == [account.id] }
             await fixture.monitor.report([message(for: account)])
             try await eventually { service.requests.count == 1 }

@@ -6,6 +6,7 @@ import NodeAPI
 import SessionProtocol
 import Core
 import Waku
+import WakuCrypto
 
 /// Answers the requests of ``SessionEndpoint``, including those inside onion requests.
 struct SessionResponder: HTTPResponder {
@@ -26,8 +27,11 @@ struct SessionResponder: HTTPResponder {
         let path = percentDecoded(request.uri.path) ?? request.uri.path
         switch SessionEndpoint.route(method: request.method.rawValue, path: path, isInsideOnion: false) {
         // Other methods of a path are answered before: see `MethodRouting`.
-        case .notFound, .methodNotAllowed: return Self.text(.notFound, "there is nothing at this path")
+        case .notFound, .methodNotAllowed: return Self.text(.notFound, Self.nothing)
         case .found(.health): return Self.text(.ok, "ok")
+        case .found(.webPushKey):
+            guard let webPushKey else { return Self.text(.notFound, Self.nothing) }
+            return Self.response(.ok, type: "application/json", text: webPushKey, retryAfter: nil)
         case .found(.onion): return try await onion(request, from: client(of: request, context))
         case .found(let endpoint):
             let client = client(of: request, context)
@@ -41,6 +45,14 @@ struct SessionResponder: HTTPResponder {
             }
         }
     }
+
+    private static let nothing = "there is nothing at this path"
+
+    /// Whether this node has the endpoint.
+    func serves(_ endpoint: SessionEndpoint) -> Bool { endpoint != .webPushKey || webPushKey != nil }
+
+    /// The VAPID public key, for subscriptions, as JSON; nil without Web Push.
+    private var webPushKey: String? { preparation.webPushKeys.first.map { #"{"key":"\#(Base64URL.encode($0.bytes))"}"# } }
 
     private func client(of request: Request, _ context: Context) -> RequestSender {
         let forwardedFor = request.headers.filter { $0.name.canonicalName == "x-forwarded-for" }.map(\.value)
@@ -177,9 +189,10 @@ struct SessionResponder: HTTPResponder {
     private func handle(_ plain: [UInt8], from network: SenderNetwork, completion: @escaping @Sendable (Inside) -> Void) {
         guard let request = try? OnionInnerRequest(parsing: plain) else { return completion(.answered(.failure(400, "not a request"))) }
         switch SessionEndpoint.route(method: request.method, path: request.path, isInsideOnion: true) {
-        case .notFound, .found(.onion): completion(.answered(.failure(404, "there is nothing at this path")))
+        case .notFound, .found(.onion): completion(.answered(.failure(404, Self.nothing)))
         case .methodNotAllowed: completion(.answered(.failure(405, "this path has another method")))
         case .found(.health): completion(.answered(.failure(200, "ok")))
+        case .found(.webPushKey): completion(.answered(webPushKey.map { .json($0) } ?? .failure(404, Self.nothing)))
         case .found(let endpoint):
             let prepared = preparation.prepare(Array(request.body ?? []), isSubscription: endpoint == .subscribe, at: now().seconds)
             commits.commit(prepared.requests, of: network, byteCount: prepared.byteCount) { completion(.requests(prepared, endpoint, $0)) }
