@@ -62,7 +62,11 @@ package struct PostgreSQLAddress: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Throws: `StoreError` with `invalid` when libpq refuses one.
     package func requireAccepted() throws(StoreError) {
-        guard let reason = try Self.library().refusal(of: PostgreSQLConnection.parameters(of: self)) else { return }
+        let (library, all) = (try Self.library(), PostgreSQLConnection.parameters(of: self))
+        let hosts = try PostgreSQLHost.list(try library.completed(all))
+        var reason: String?
+        for port in Set(hosts.map(\.port)).sorted() where reason == nil { reason = try library.refusal(at: port, of: all) }
+        guard let reason else { return }
         let remedy =
             parameters["service"] == nil
             ? "" : "; a service file that PGSERVICEFILE names, or ~/.pg_service.conf, may be known to another process only"

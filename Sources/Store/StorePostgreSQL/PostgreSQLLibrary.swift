@@ -56,12 +56,15 @@ package struct PostgreSQLLibrary: Sendable {
         return take(options).values
     }
 
-    /// Why libpq refuses the parameters, or those that it adds itself, before it connects; nil if it would connect.
-    func refusal(of parameters: [(name: String, value: String)]) throws(StoreError) -> String? {
-        // Once it has accepted all parameters, libpq fails at this address, and names it. With a password it reads no password file, of which it
+    /// Why libpq refuses the parameters, or those that it adds itself, before it connects; nil if it would connect. Values of its keepalive parameters
+    /// are read later.
+    ///
+    /// - Parameter port: of one of the hosts; empty for libpq's own.
+    func refusal(at port: String, of parameters: [(name: String, value: String)]) throws(StoreError) -> String? {
+        // Once it has accepted these parameters, libpq fails at this address, and names it. With a password it reads no password file, of which it
         // may print warnings.
         let noAddress = "no-address"
-        let last = [("host", noAddress), ("hostaddr", noAddress), ("port", "1"), ("password", "none")]
+        let last = [("host", noAddress), ("hostaddr", noAddress), ("port", port.isEmpty ? "1" : port), ("password", "none")]
         let connection = try startConnecting(parameters + last)
         defer { table.pointee.PQfinish(connection) }
         let message = table.pointee.PQerrorMessage(connection).map { String(cString: $0) } ?? ""

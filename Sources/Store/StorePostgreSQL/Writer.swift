@@ -323,9 +323,11 @@ final class Writer {
         do {
             _ = try connection.run(["BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", create].map { Statement($0, isPrepared: false) })
             return true
-        } catch .refused(let state, _) {
-            // Refused for another reason, as when the role may not make tables any more: nothing is known.
-            return !state.isFull
+        } catch .refused(let state, _) where state.isFull {
+            return false
+        } catch .refused(let state, _) where state.isPermission {
+            // The role may make no tables: nothing is known.
+            return true
         } catch {
             throw StoreError(explaining: error, at: address)
         }

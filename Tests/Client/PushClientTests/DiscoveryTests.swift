@@ -129,6 +129,18 @@ import WakuCrypto
         }
     }
 
+    @Test func publishingIsGivenUpAfterThreeTries() async throws {
+        let relay = network.relay()
+        relay.setFailure(RelayError(code: .unavailable, message: "no connection"))
+        try await client(relay: relay).whileRunning { client in
+            let error = await #expect(throws: PushClientError.self) {
+                _ = try await client.query(newKey(), at: PushServer(key: newKey()), timeout: .seconds(3600))
+            }
+            #expect(error?.code == .notPublished && error?.message.contains("no connection") == true)
+        }
+        #expect(relay.attemptCount == 3)
+    }
+
     @Test func timeoutIncludesPublishing() async throws {
         let relay = network.relay()
         relay.setConfirming(false)

@@ -35,6 +35,8 @@ struct AddressTests {
         arguments: [
             ("sslmode=verify_full", "invalid sslmode value: \"verify_full\""),
             ("ssl_min_protocol_version=TLSv1.9", "invalid ssl_min_protocol_version value: \"TLSv1.9\""),
+            ("port=99999", "invalid port number: \"99999\""),
+            ("port=5432,five", "invalid integer value \"five\" for connection option \"port\""),
             ("target_session_attrs=writable", "invalid target_session_attrs value"),
             ("service=no-such-service", "definition of service \"no-such-service\" not found; a service file that PGSERVICEFILE names"),
         ])

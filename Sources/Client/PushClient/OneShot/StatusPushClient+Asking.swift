@@ -17,14 +17,16 @@ extension StatusPushClient {
 
     private enum AskEvent<Answer: Sendable>: Sendable {
         case published
-        case notPublished(RelayError)
+        /// - Parameter isLast: whether it was the last try.
+        case notPublished(RelayError, isLast: Bool)
         case answer(Answer)
         case timeout
     }
 
+    private static let publishingTries = 3
     private static let publishingBackoff = ExponentialBackoff(initial: .milliseconds(250), maximum: .seconds(2))
 
-    /// Publishes an envelope, again while the relay is unavailable, and waits for the answer to `sender`.
+    /// Publishes an envelope, up to three times while the relay is unavailable, and waits for the answer to `sender`.
     ///
     /// - Parameters:
     ///   - timeout: how long the whole takes at most, publishing included.
@@ -57,9 +59,10 @@ extension StatusPushClient {
                     continuation.yield(.published)
                     return
                 } catch {
-                    continuation.yield(.notPublished(error))
-                    guard error.code == .unavailable else { return }
                     failures += 1
+                    let isLast = error.code != .unavailable || failures == Self.publishingTries
+                    continuation.yield(.notPublished(error, isLast: isLast))
+                    guard !isLast else { return }
                     try? await Task.sleep(for: Self.publishingBackoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))
                 }
             }
@@ -76,9 +79,9 @@ extension StatusPushClient {
         for await event in events {
             switch event {
             case .published: isPublished = true
-            case .notPublished(let error):
+            case .notPublished(let error, let isLast):
                 failure = PushClientError(code: .notPublished, message: error.message)
-                if let failure, error.code != .unavailable { throw failure }
+                if let failure, isLast { throw failure }
             case .answer(let answer): return answer
             case .timeout: throw isPublished ? .noAnswer(within: timeout) : failure ?? .notPublished(within: timeout)
             }

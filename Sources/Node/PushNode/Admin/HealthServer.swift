@@ -76,8 +76,6 @@ struct HealthServer {
             routes.get("web-push") { _, _ in
                 Response.guarded(ByteBuffer(string: "{\"key\":\"\(webPushKey)\"}\n"), Response.json)
             }
-            // A web app subscribes with it.
-            routes.openToPages("web-push")
         }
         routes.post("search") { [search] in try await search.answer($0, $1) }
         if let feedback {
