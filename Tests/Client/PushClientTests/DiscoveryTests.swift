@@ -134,7 +134,7 @@ import WakuCrypto
         relay.setFailure(RelayError(code: .unavailable, message: "no connection"))
         try await client(relay: relay).whileRunning { client in
             let error = await #expect(throws: PushClientError.self) {
-                _ = try await client.query(newKey(), at: PushServer(key: newKey()), timeout: .seconds(3600))
+                _ = try await client.query(newKey(), at: newKey(), timeout: .seconds(3600))
             }
             #expect(error?.code == .notPublished && error?.message.contains("no connection") == true)
         }

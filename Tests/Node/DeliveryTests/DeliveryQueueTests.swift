@@ -622,6 +622,36 @@ struct DeliveryQueueTests {
         #expect(reopens.since(start) <= .seconds(1))
     }
 
+    @Test("A push service that fails for subscriptions that worked before this process started is given up after some posts")
+    func failingPushService() throws {
+        var queue = DeliveryQueue(configuration: OriginQueues.Configuration.standardQueue)
+        for id in Int64(1)...1000 { queue.add(id, device: id, isKnown: true, expires: late, now: start) }
+        var posts = 0
+        for time in stride(from: 0, to: 10, by: 1) {
+            let now = start + .seconds(time)
+            for batch in batches(queue.actions(now: now)) {
+                posts += 1
+                _ = queue.finished(batch.id, outcome: .unclear(retryAfter: nil), now: now)
+            }
+        }
+        #expect(!queue.breaker.isClosed && posts < 40, "\(posts)")
+    }
+
+    @Test("Of one push service, notifications of strangers are evicted first, however many places others have")
+    func strangersOfAPushServiceAreEvictedFirst() {
+        var configuration = OriginQueues.Configuration.standardQueue
+        configuration.limit = 100
+        var queue = DeliveryQueue(configuration: configuration)
+        queue.drain()
+        for id in Int64(1)...30 { queue.add(id, device: id, isKnown: id > 24, expires: late, now: start) }
+        for _ in 0..<8 { queue.evictOne() }
+        guard case .evict(let ids)? = queue.actions(now: start).first else {
+            Issue.record("none was evicted")
+            return
+        }
+        #expect(ids.count == 8 && ids.allSatisfy { $0 <= 24 }, "\(ids)")
+    }
+
     @Test func anEmptyPostDoesNotAffectTheBreaker() throws {
         var queue = queue(1...2)
         let batch = try onlyBatch(&queue, start)

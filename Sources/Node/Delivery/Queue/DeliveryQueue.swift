@@ -183,7 +183,8 @@ package struct DeliveryQueue: Sendable {
 
     /// Evicts a delivery that is not in flight: see ``EvictionOrder``.
     mutating func evictOne() {
-        let (devices, otherwise) = expiring.candidates(limit: configuration.limit)
+        // The queues of push services share a limit, of which one has a part.
+        let (devices, otherwise) = expiring.candidates(limit: min(configuration.limit, deliveries.count))
         guard let id = devices.lazy.compactMap(oldestWaiting).prefix(Self.comparedDevices).min() ?? otherwise else { return }
         remove(id)
         evicted.append(id)
@@ -330,10 +331,10 @@ package struct DeliveryQueue: Sendable {
     }
 
     func suspect(_ device: DeviceID) -> Suspect {
-        guard let recipient = lines[device]?.recipient,
-            configuration.doubtsStrangers ? breaker.hasWorked(for: recipient) : expiring.isKnown(recipient)
-        else { return .strangers }
-        return .known(recipient)
+        guard let line = lines[device] else { return .strangers }
+        // At a push service, which nearly always works for most, one that goes on failing is as a stranger, unless it worked lately.
+        let isKnown = expiring.isKnown(line.recipient) && !(configuration.doubtsStrangers && line.isSuspect)
+        return isKnown || breaker.hasWorked(for: line.recipient) ? .known(line.recipient) : .strangers
     }
 
     // MARK: Batches

@@ -35,7 +35,7 @@ struct OriginQueues {
             queue.slowAfter = .seconds(3600)
             queue.longestRetryAfter = WebPushAnswer.longestRetryAfter
             queue.breaker.longestRetryAfter = WebPushAnswer.longestRetryAfter
-            queue.breaker.backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(300))
+            queue.breaker.backoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(30))
             // Anybody can have subscriptions that a push service answers with errors.
             queue.breaker.suspectFailureLimit = .max
             queue.breaker.recipientLimit = 16
@@ -274,9 +274,9 @@ struct OriginQueues {
     /// Whether an open service gives its place up as soon as its posts have ended: others wait for it, or it belongs to the other part.
     private func isTurnOver(_ service: Service, _ part: OriginPlaces.Part, now: Timestamp) -> Bool {
         guard let open = service.open else { return false }
-        // One that answers again keeps its place until there is room among those that do.
-        if open.part != part { return part == .others }
-        return open.since + configuration.turn <= now && self[part].isWanted(service.domain)
+        if part == .others, open.part != part { return true }
+        // One that answers again keeps its place until its turn ends, or there is room among those that do.
+        return open.since + configuration.turn <= now && self[open.part].isWanted(service.domain)
     }
 
     /// Takes posts from the allowances of a service and of its address.
