@@ -58,7 +58,8 @@ extension SQLiteStore {
     package func check() async {
         do {
             // Pages that were damaged when they were cached are read again. Without waiting for reads in progress: others would wait, too.
-            pool.releaseMemoryEventually()
+            pool.invalidateReadOnlyConnections()
+            try await queue.run { $0.releaseMemory() }
             try await StoreCheck(path: path, sealer: sealer, schema: schema).run()
             monitor.checked(nil)
         } catch is CancellationError {
