@@ -226,6 +226,7 @@ extension SharedServer {
             if release.isSettled { removeMarks(of: own, release) }
             partitions[release.partition].owner = nil
         }
+        if !heartbeat.releases.isEmpty { send(ClusterDatabase.partitionsChannel, [""]) }
         for take in heartbeat.takes where partitions[take.partition].epoch == take.observedEpoch {
             if let owner = partitions[take.partition].owner, let lease = leases[owner], lease.row.state != .ended { continue }
             partitions[take.partition] = PartitionRow(owner: own, epoch: take.observedEpoch + 1)

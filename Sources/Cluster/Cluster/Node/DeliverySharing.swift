@@ -43,6 +43,8 @@ struct DeliverySharing: Sendable {
                     scans.scanned(partitions, deliveryCount: count, at: .now)
                 }
                 guard (try? await Task.sleep(for: Self.noticePause)) != nil else { return }
+                // Nothing tells when a post has ended.
+                if !node.state.withLock(\.stopping.isEmpty) { node.deliveryWakeUp.signal() }
             }
         }
     }

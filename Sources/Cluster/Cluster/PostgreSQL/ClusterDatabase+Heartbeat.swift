@@ -4,7 +4,7 @@ import StorePostgreSQL
 
 extension ClusterDatabase {
     /// Notified when a node releases partitions, so that the others need not wait for their next heartbeat to take them.
-    static let partitionsChannel = "partitions"
+    package static let partitionsChannel = "partitions"
 
     /// Executes a heartbeat, with the parts that `Cluster/Heartbeat` lists, in a transaction.
     ///

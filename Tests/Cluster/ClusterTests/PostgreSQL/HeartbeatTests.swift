@@ -46,6 +46,19 @@ struct HeartbeatTests {
         #expect(nodes[1].changes == [.ended])
     }
 
+    @Test("A heartbeat that releases partitions notifies the other nodes, and no other one does")
+    func releaseNotice() throws {
+        let fixture = try ClusterFixture()
+        let database = try fixture.prepared()
+        defer { database.close() }
+        _ = try database.heartbeat(heartbeat(Self.first, isFirst: true, takes: [take(0, 0), take(1, 0)]))
+        let listener = database.listener(on: [ClusterDatabase.partitionsChannel])
+        #expect(try listener.next(timeout: .zero) == .reconnected)
+        _ = try database.heartbeat(heartbeat(Self.first, takes: [take(2, 0)]))
+        _ = try database.heartbeat(heartbeat(Self.first, releases: [.init(partition: 0, epoch: 1, isSettled: true)]))
+        #expect(try listener.next(timeout: .seconds(60) * TestTimeout.factor) == .notified([ClusterDatabase.partitionsChannel: [""]]))
+    }
+
     @Test("A node that leaves ends its own lease, and no other")
     func leaving() throws {
         let fixture = try ClusterFixture()
