@@ -1,7 +1,8 @@
-import Delivery
+import Core
 import TestSupport
 import Testing
-import Core
+
+@testable import Delivery
 
 /// Random schedules of arrivals, faults and delays against a model of each delivery's state. Each seed is an argument of the test.
 struct DeliveryQueueSimulationTests {
@@ -45,6 +46,8 @@ struct DeliveryQueueSimulationTests {
         var generator: SeededGenerator
         var queue: DeliveryQueue
         let limit: Int
+        /// The number of posts that may be in flight.
+        let places: Int
         /// The timeout of a request, after which the driver ends it as failed.
         let timeout = Duration.seconds(7)
         var now = Timestamp(rawValue: 1_000_000_000)
@@ -54,6 +57,8 @@ struct DeliveryQueueSimulationTests {
         var poisoned: Set<Int64> = []
         var deadly: Set<Int64> = []
         var removed: Set<Int64> = []
+        /// The devices for which gorush has accepted a notification before.
+        var recipients = Set<Int64>(21...40)
         var posted: [UInt64: Outstanding] = [:]
         /// Until when each delivery's last post may still be unanswered: gorush may be working on it.
         var unknownUntil: [Int64: Timestamp] = [:]
@@ -78,6 +83,10 @@ struct DeliveryQueueSimulationTests {
             limit = Int.random(in: 1...4, using: &generator) == 1 ? 40 : 100_000
             configuration.limit = limit
             configuration.maximumBatchCount = Bool.random(using: &generator) ? 100 : 7
+            // As for gorush, and for a push service.
+            configuration.doubtsStrangers = Bool.random(using: &generator)
+            places = [1, 2, 8].randomElement(using: &generator) ?? 8
+            configuration.maximumBatchesInFlight = places
             queue = DeliveryQueue(configuration: configuration, generator: SeededGenerator(seed: seed &+ 1000))
         }
 
@@ -99,14 +108,14 @@ struct DeliveryQueueSimulationTests {
             lines[device, default: []].append(id)
             if chance(50) { poisoned.insert(id) }
             if chance(400) { deadly.insert(id) }
-            queue.add(id, device: device, isKnown: Self.isKnown(device), expires: expires, isAwaited: !chance(5), now: now)
+            queue.add(
+                id, device: device, token: device, isKnown: recipients.contains(device), expires: expires, isAwaited: !chance(5), now: now)
+            // Some strangers become known while notifications for them wait, or are in flight.
+            if chance(200), recipients.insert(device).inserted { queue.becameKnown(DeliveryQueue.recipient(device)) }
             // Adding it again changes nothing.
             if chance(20), queue.contains(id) { queue.add(id, device: 99, expires: now, now: now) }
             try checkBound()
         }
-
-        /// Whether gorush has accepted a notification for the device before.
-        static func isKnown(_ device: Int64) -> Bool { device > 20 }
 
         mutating func removeOne() {
             let id = Int64.random(in: 1..<max(2, nextID), using: &generator)
@@ -160,7 +169,7 @@ struct DeliveryQueueSimulationTests {
             }
             if wasAdmitted != .posts { try check(batchCount <= (isHalfOpen ? 0 : 1), "\(batchCount) posts when \(wasAdmitted)") }
             try check(queue.actions(now: now).isEmpty, "it has more to do at the same moment")
-            try check(posted.count <= 8, "\(posted.count) posts at once")
+            try check(posted.count <= places, "\(posted.count) posts at once")
             try check(queue.batchesInFlight == posted.count, "it counts \(queue.batchesInFlight) posts, not \(posted.count)")
             try checkBound()
         }
@@ -248,7 +257,7 @@ struct DeliveryQueueSimulationTests {
         mutating func settleAllowance(_ outcome: PostOutcome, wasLate: Bool) {
             guard let left = allowance else { return }
             switch outcome {
-            case .accepted, .refused: allowance = hasOverdue ? min(8, left + (wasLate ? 1 : 2)) : nil
+            case .accepted, .refused: allowance = hasOverdue ? min(places, left + (wasLate ? 1 : 2)) : nil
             case .failed, .unclear, .notPosted, .unpostable: allowance = max(1, left)
             }
         }
