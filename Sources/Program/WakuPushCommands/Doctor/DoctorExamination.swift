@@ -190,9 +190,9 @@ struct DoctorExamination {
     private func database(at address: PostgreSQLAddress, _ key: SymmetricKey?) -> DoctorFacts.Database {
         do throws(StoreError) {
             let store = try PostgreSQLStore(existing: address, storageKey: key, parts: NodeAssembly.parts)
-            try CommitTest.run(at: address, within: Self.databaseLimit)
+            let commitTime = try CommitTest.run(at: address, within: Self.databaseLimit)
             let inspection = try store.inspect(isUnsealing: key != nil, limit: StoreInspection.sampleSize)
-            return try inspected(inspection, in: store)
+            return try inspected(inspection, in: store, commitTime: commitTime)
         } catch {
             guard error.code == .missing else { return .unusable(error.message) }
             do throws(StoreError) {
@@ -205,10 +205,13 @@ struct DoctorExamination {
     }
 
     /// A store that was moved away, or into which a move was interrupted, is not used by serve.
-    private func inspected(_ inspection: StoreInspection, in store: any Store) throws(StoreError) -> DoctorFacts.Database {
+    private func inspected(
+        _ inspection: StoreInspection, in store: any Store, commitTime: Duration? = nil
+    ) throws(StoreError) -> DoctorFacts.Database {
         if let obstacle = try store.read(StoreTransfer.obstacle()) { return .unusable(obstacle) }
         return .inspected(
-            inspection, try store.read(Registrations.statistics()), ofProtocols: try NodeAssembly.storedCounts(in: store))
+            inspection, try store.read(Registrations.statistics()), ofProtocols: try NodeAssembly.storedCounts(in: store),
+            commitTime: commitTime)
     }
 
     // MARK: The relay

@@ -22,7 +22,8 @@ struct DoctorFacts: Sendable {
         case missing
         case unusable(String)
         /// - ofProtocols: rows of other protocols than Status.
-        case inspected(StoreInspection, RegistrationStatistics, ofProtocols: [StoredCount] = [])
+        /// - commitTime: the duration of a commit; nil where it was not measured.
+        case inspected(StoreInspection, RegistrationStatistics, ofProtocols: [StoredCount] = [], commitTime: Duration? = nil)
 
         var isUsable: Bool { if case .unusable = self { false } else { true } }
     }

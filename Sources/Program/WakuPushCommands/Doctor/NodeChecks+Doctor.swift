@@ -57,11 +57,14 @@ extension NodeChecks {
         return Finding("data", .ok, "writable, accessible by its owner only")
     }
 
+    /// A request takes some nine round trips, three of them commits, and is to be answered within 3 s.
+    private static let tolerableCommit = Duration.milliseconds(50)
+
     static func database(_ database: DoctorFacts.Database) -> Finding {
         switch database {
         case .missing: return Finding("database", .ok, "none yet: the daemon creates it")
         case .unusable(let reason): return Finding("database", .fail, reason)
-        case .inspected(let inspection, let statistics, let ofProtocols):
+        case .inspected(let inspection, let statistics, let ofProtocols, let commitTime):
             let remedy = "waku-push admin check has the details; restore a backup"
             if let problem = inspection.problems.first { return Finding("database", .fail, "damaged: \(problem)", remedy: remedy) }
             let unreadable = inspection.unreadableCount
@@ -69,6 +72,11 @@ extension NodeChecks {
             if inspection.isRotationUnfinished {
                 return Finding(
                     "database", .warn, "a rotation of the storage key was interrupted", remedy: "waku-push admin rotate-storage-key again")
+            }
+            if let commitTime, commitTime > tolerableCommit {
+                return Finding(
+                    "database", .warn, "a commit takes \(Int(commitTime / .milliseconds(1))) ms, so many answers are late",
+                    remedy: "run PostgreSQL and its synchronous standby near the node, and check their disks")
             }
             let opened = inspection.rows == nil ? "rows not decrypted" : "all rows decrypted"
             let others = ofProtocols.compactMap { stored in stored.count > 0 ? stored.name.map { ", \(stored.count) \($0)" } : nil }

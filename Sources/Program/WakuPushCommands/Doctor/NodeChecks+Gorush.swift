@@ -20,7 +20,7 @@ extension NodeChecks {
             return [Finding(name, .fail, gorush.problem ?? "no answer", remedy: remedy)]
         }
         var statistics: RegistrationStatistics?
-        if case .inspected(_, let found, _) = facts.database { statistics = found }
+        if case .inspected(_, let found, _, _) = facts.database { statistics = found }
         return [answer(name, of: gorush, status: status), post(gorush.dryPost, of: name)]
             + (gorush.configuration.map {
                 [platforms($0, statistics, of: endpoint.rule), verdicts($0, takesFeedback: facts.takesFeedback, of: name)]

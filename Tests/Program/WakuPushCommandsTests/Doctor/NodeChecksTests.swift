@@ -141,6 +141,12 @@ struct NodeChecksTests {
         ]
         let intact = NodeChecks.database(.inspected(StoreInspection(), RegistrationStatistics(), ofProtocols: stored))
         #expect(intact.verdict == .ok && intact.text == "intact, rows not decrypted, 0 installations, 4 Session subscriptions")
+        func commits(_ time: Duration) -> Finding {
+            NodeChecks.database(.inspected(StoreInspection(), RegistrationStatistics(), commitTime: time))
+        }
+        #expect(commits(.milliseconds(50)).verdict == .ok)
+        #expect(commits(.microseconds(103_700)).verdict == .warn)
+        #expect(commits(.microseconds(103_700)).text == "a commit takes 103 ms, so many answers are late")
         try expect("daemon", .warn, "no daemon answers") { $0.daemon = nil }
         try expect("daemon", .fail, "not ready: gorush: unavailable") {
             $0.daemon = Self.status(findings: [Finding("gorush", .fail, "unavailable, 1 waiting: status 503")])
