@@ -299,12 +299,12 @@ public final class NwakuRESTRelay: Relay {
             logger.warning("store not read to the end; messages may be missing", metadata: metadata)
         } catch {
             guard !Task.isCancelled else { return }
-            let (isFirst, isToReport) = progress.withLock { progress in
-                let isFirst = progress.catchUps[index].failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
-                return (isFirst, progress.catchUps[index].isFailureToReport)
+            let (news, isToReport) = progress.withLock { progress in
+                let news = progress.catchUps[index].failed(isTooMuch: error.isTooMuch, at: .now(), jitter: .random(in: 0...1))
+                return (news, progress.catchUps[index].isFailureToReport)
             }
             if isToReport { report(.catchUpFailed("\(error)")) }
-            if isFirst {
+            if news == .all {
                 logger.warning(
                     "store node unavailable; messages may be missing",
                     metadata: ["node": "\(api.address)", "topic": "\(topics[index])", "reason": "\(error)"])

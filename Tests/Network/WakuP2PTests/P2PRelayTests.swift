@@ -332,6 +332,23 @@ struct P2PRelayTests {
         await one.stop()
     }
 
+    @Test("Why a peer can't be reached is logged once, and again when the reason changes")
+    func unreachable() async throws {
+        var one = try listening()
+        let address = try await one.address()
+        await one.stop()
+        let log = RecordedLog()
+        let two = RunningRelay(P2PRelay.Configuration(key: .generate(), peers: [address]), logger: log.logger)
+        func failures() -> [String] { log.lines.filter { $0.contains("failed to connect to peer") } }
+        try await eventually { failures().count == 1 }
+        // Another peer has taken its address.
+        one = try listening { $0.listenAddresses = [address.withoutPeerID] }
+        try await eventually { failures().count == 2 }
+        #expect(failures()[0] != failures()[1] && failures().allSatisfy { $0.contains(" address=\(address) ") })
+        await two.stop()
+        await one.stop()
+    }
+
     /// A query that was published while the only connection was cut: nobody sends it again by gossip, so only the store has it.
     @Test func queriesPublishedInAGapOfGossipAreFetchedFromTheStore() async throws {
         let key = NodeKey.generate()

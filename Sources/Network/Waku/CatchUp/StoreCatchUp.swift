@@ -187,10 +187,16 @@ package struct StoreCatchUp {
     /// - Parameters:
     ///   - isTooMuch: Whether the response was too large or too slow, so that a smaller page may succeed.
     ///   - jitter: A random number from 0 to 1.
-    /// - Returns: Whether every store fails since this failure, to be logged.
-    package mutating func failed(isTooMuch: Bool = false, store: Int = 0, at now: Moment, jitter: Double) -> Bool {
+    /// - Returns: what fails since this failure, to be logged; nil if it did before.
+    package mutating func failed(isTooMuch: Bool = false, store: Int = 0, at now: Moment, jitter: Double) -> Extent? {
         stores[store].failed(isTooMuch: isTooMuch, at: now, jitter: jitter)
-        return stores[store].failures == 1 && haveAllFailed(1)
+        guard stores[store].failures == 1 else { return nil }
+        return haveAllFailed(1) ? .all : .one
+    }
+
+    /// How many of the stores fail.
+    package enum Extent: Hashable, Sendable {
+        case one, all
     }
 
     /// Whether to report the failures as an alarm: every store has failed some times in a row. Repeated, since the end of another pubsub topic's failures

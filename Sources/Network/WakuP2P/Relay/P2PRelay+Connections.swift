@@ -12,6 +12,8 @@ extension P2PRelay {
     func keepConnected(to address: Multiaddr) async {
         let backoff = ExponentialBackoff(initial: .milliseconds(500), maximum: .seconds(30))
         var failures = 0
+        /// The last failure in the log.
+        var reported: String?
         while !Task.isCancelled {
             do {
                 let start = Instant.now
@@ -22,11 +24,17 @@ extension P2PRelay {
                     connection = host.connection(to: open.peer)
                 }
                 // A connection that is lost at once counts as a further failure.
-                failures = Instant.now - start > .seconds(10) ? 1 : failures + 1
+                let wasLost = Instant.now - start > .seconds(10)
+                failures = wasLost ? 1 : failures + 1
+                if wasLost { reported = nil }
             } catch {
                 failures += 1
                 guard !Task.isCancelled else { return }
-                if failures == 1 { logger.warning("failed to connect to peer", metadata: ["address": "\(address)", "reason": "\(error)"]) }
+                let reason = "\(error)"
+                if reason != reported {
+                    logger.warning("failed to connect to peer", metadata: ["address": "\(address)", "reason": "\(reason)"])
+                    reported = reason
+                }
                 lockedState.withLock { $0.detachedReason = "the peers can't be reached" }
             }
             try? await Task.sleep(for: backoff.delay(afterFailures: failures, jitter: .random(in: 0...1)))

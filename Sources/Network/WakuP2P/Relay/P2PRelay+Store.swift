@@ -193,22 +193,26 @@ extension P2PRelay {
 
     private func catchUpFailed(_ error: StoreError, on index: Int, from store: Int) {
         let identified = Set(host.peers.lazy.filter { $0.info != nil }.map(\.connection.peer))
-        let (isFirst, isToReport, loss) = lockedState.withLock { state in
+        let (news, isToReport, loss) = lockedState.withLock { state in
             let isMissing = error.isNoStore && !state.progress.topics[index].stores.isExpected(at: store, identified: identified)
             if isMissing, state.progress.topics[index].catchUp.dropGaps(ofMissing: store, at: .now()) {
-                return (false, false, state.progress.topics[index].catchUp.loss(at: .now()))
+                return (StoreCatchUp.Extent?.none, false, state.progress.topics[index].catchUp.loss(at: .now()))
             }
-            let isFirst = state.progress.topics[index].catchUp.failed(
+            let news = state.progress.topics[index].catchUp.failed(
                 isTooMuch: error.isTooMuch, store: store, at: .now(), jitter: .random(in: 0...1))
             return (
-                isFirst, state.progress.topics[index].catchUp.isFailureToReport, state.progress.topics[index].catchUp.loss(at: .now())
+                news, state.progress.topics[index].catchUp.isFailureToReport, state.progress.topics[index].catchUp.loss(at: .now())
             )
         }
         if let loss { configuration.report(loss) }
         if isToReport { configuration.report(.catchUpFailed("\(error)")) }
-        logger.log(
-            level: isFirst ? .warning : .debug, isFirst ? "store node unavailable; messages may be missing" : "store query failed",
-            metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])
+        let (level, message): (Logger.Level, Logger.Message) =
+            switch news {
+            case .all: (.warning, "store node unavailable; messages may be missing")
+            case .one: (.info, "one of several store nodes unavailable")
+            case nil: (.debug, "store query failed")
+            }
+        logger.log(level: level, message, metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])
     }
 }
 
