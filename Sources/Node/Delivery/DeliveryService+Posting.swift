@@ -232,9 +232,10 @@ extension DeliveryService {
         guard let (hasDoubts, unstored) = await keepEach(acceptances) else { return nil }
         let failed = Set(failures.lazy.map(\.posted.delivery))
         let delivered = taken.filter { !failed.contains($0.waiting.delivery) }.map(\.address)
+        let accepted = steadyNow
         table.withLock { table in
             table.becameKnown(delivered.filter { $0.gorushDevice != nil }.map { PushRecipient($0) })
-            table.becameKnown(delivered.compactMap(\.knownSubscription))
+            table.becameKnown(delivered.compactMap(\.knownSubscription), at: accepted)
         }
         // Separate from the acceptance, which must be stored even if a row about tokens is invalid.
         let ended = await feedback.settle(complaints, besides: hasDoubts ? taken : [], at: time)

@@ -44,8 +44,9 @@ struct DeliveryTable {
     private var returned = GenerationalCache<Int64, Void>(capacity: Self.returnedCapacity)
     /// Recipients for which gorush has accepted a notification.
     private var known = GenerationalCache<PushRecipient, Void>(capacity: Self.knownCapacity)
-    /// Subscriptions for which their push services accepted a message. Anybody can run a service that does, so they displace none of ``known``.
-    private var knownSubscriptions = GenerationalCache<PushRecipient, Void>(capacity: Self.knownCapacity)
+    /// Subscriptions for which their push services accepted a message, and when they last did, by the queues' clock; the earliest time if another
+    /// process posted it. Anybody can run a service that does, so they displace none of ``known``.
+    private var knownSubscriptions = GenerationalCache<PushRecipient, Timestamp>(capacity: Self.knownCapacity)
 
     /// - Parameters:
     ///   - queues: one for each gorush.
@@ -144,8 +145,8 @@ struct DeliveryTable {
             let former = origins.waitingCount
             self[endpoint].add(
                 waiting.id, device: device, recipient: arrival.recipient, isKnown: isKnown(arrival.recipient, at: endpoint),
-                expires: now + waiting.expires.since(clock), isAwaited: isAwaited, group: arrival.queued?.group, isInherited: isInherited,
-                now: now)
+                lastAccepted: lastAccepted(arrival.recipient, at: endpoint), expires: now + waiting.expires.since(clock),
+                isAwaited: isAwaited, group: arrival.queued?.group, isInherited: isInherited, now: now)
             queueChanged(endpoint)
             if !isInherited { origins.evict(beyond: former) }
         }
@@ -384,11 +385,20 @@ struct DeliveryTable {
     }
 
     /// Records subscriptions for which their push services accepted a message: posts for them need not wait for those of strangers at the service.
-    mutating func becameKnown(_ subscriptions: some Sequence<(recipient: PushRecipient, origin: WebPushOrigin)>) {
-        for (recipient, origin) in subscriptions where knownSubscriptions.refreshedValue(of: recipient) == nil {
-            knownSubscriptions.set((), of: recipient)
-            origins.becameKnown(recipient, at: origin)
+    ///
+    /// - Parameter time: when they did; nil if that is unknown.
+    mutating func becameKnown(
+        _ subscriptions: some Sequence<(recipient: PushRecipient, origin: WebPushOrigin)>, at time: Timestamp? = nil
+    ) {
+        for (recipient, origin) in subscriptions {
+            let isNew = knownSubscriptions.refreshedValue(of: recipient) == nil
+            if isNew || time != nil { knownSubscriptions.set(time ?? Timestamp(rawValue: .min), of: recipient) }
+            if isNew { origins.becameKnown(recipient, at: origin) }
         }
+    }
+
+    private func lastAccepted(_ recipient: PushRecipient?, at endpoint: EndpointID) -> Timestamp? {
+        endpoint.isPushService ? recipient.flatMap { knownSubscriptions.value(of: $0) } : nil
     }
 
     private func isKnown(_ recipient: PushRecipient?, at endpoint: EndpointID) -> Bool {

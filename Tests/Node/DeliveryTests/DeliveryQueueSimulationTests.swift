@@ -85,6 +85,7 @@ struct DeliveryQueueSimulationTests {
             configuration.maximumBatchCount = Bool.random(using: &generator) ? 100 : 7
             // As for gorush, and for a push service.
             configuration.doubtsStrangers = Bool.random(using: &generator)
+            configuration.favorsRested = configuration.doubtsStrangers
             places = [1, 2, 8].randomElement(using: &generator) ?? 8
             configuration.maximumBatchesInFlight = places
             queue = DeliveryQueue(configuration: configuration, generator: SeededGenerator(seed: seed &+ 1000))

@@ -386,6 +386,58 @@ struct OriginSimulationTests {
         #expect(delays.dropFirst(end == .seconds(15) ? 20 : 0).allSatisfy { $0 < .milliseconds(100) }, "\(delays)")
     }
 
+    /// Three times the pace of a service goes to a stranger's thousand subscriptions, all of which it accepts.
+    @Test("Subscriptions of one owner that are notified all the time do not delay others at the same push service")
+    func acceptedFlood() throws {
+        let (honest, origin) = (Int64(0), try Self.origin(0))
+        var table = DeliveryTable([DeliveryQueue()])
+        let recipients = (0...1000 as ClosedRange<Int64>).map { PushRecipient(DeviceID(ProtocolNumber(rawValue: 1), row: $0)) }
+        table.origins.acceptedBefore([origin], now: Self.start)
+        table.becameKnown(recipients.map { (recipient: $0, origin: origin) })
+        var (now, id) = (Self.start, 0 as Int64)
+        var arrivals: [Int64: Timestamp] = [:]
+        var delays: [Duration] = []
+        func add(_ row: Int64) {
+            id += 1
+            if row == honest { arrivals[id] = now }
+            let waiting = WaitingDelivery(
+                id: id, delivery: DeliveryID(hashing: withUnsafeBytes(of: id, Array.init)),
+                device: DeviceID(ProtocolNumber(rawValue: 1), row: row), expires: now + .seconds(600))
+            let arrival = DeliveryTable.Arrival(waiting: waiting, endpoint: .webPush(origin), recipient: recipients[Int(row)])
+            table.add([arrival], isAwaited: true, clock: now, now: now)
+        }
+        var posts: [(batch: DeliveryQueue.Batch, row: Int)] = []
+        var rows: [Int64: Int] = [:]
+        for tick in 0..<9_000 as Range<Int64> {
+            now = Self.start + .milliseconds(10 * tick)
+            for (batch, row) in posts {
+                table.becameKnown([(recipient: recipients[row], origin: origin)], at: now)
+                _ = table.answered(batch, .accepted, by: .webPush(origin), now: now)
+                _ = table.origins.noteAnswer(
+                    .accepted, of: origin, endpointHash: row, from: Self.address(0), after: .milliseconds(10), now: now)
+                _ = table.finished(batch, .accepted, by: .webPush(origin), now: now)
+            }
+            for place in 0..<3 as Range<Int64> {
+                let row = 1 + (tick * 3 + place) % 1000
+                add(row)
+                rows[id] = Int(row)
+            }
+            if tick % 1500 == 1499 {
+                add(honest)
+                rows[id] = Int(honest)
+            }
+            posts = table.step(now: now).actions.compactMap { action in
+                guard case (_, .post(let batch)) = action else { return nil }
+                if let arrival = arrivals[batch.deliveries[0]] { delays.append(now.since(arrival)) }
+                _ = table.sent(batch, count: 1, by: .webPush(origin), now: now)
+                return (batch, rows[batch.deliveries[0]] ?? 0)
+            }
+        }
+        #expect(delays.count == 6)
+        #expect(delays.allSatisfy { $0 < .milliseconds(200) }, "\(delays)")
+        #expect(table.count > 10_000)
+    }
+
     @Test("A service whose notifications are all in flight takes no turn of its address")
     func turnsForWaiting() throws {
         var configuration = OriginQueues.Configuration()

@@ -3,9 +3,12 @@ import Core
 /// The deliveries of a device form a line: a doubly linked list sorted by id, of which only the first may be posted.
 extension DeliveryQueue {
     /// Inserts a delivery by its id, nearly always at the end, and never before a delivery that was posted already.
-    mutating func joinLine(_ id: Int64, of device: DeviceID, _ recipient: PushRecipient, isKnown: Bool) {
+    mutating func joinLine(
+        _ id: Int64, of device: DeviceID, _ recipient: PushRecipient, isKnown: Bool, _ lastAccepted: Timestamp?
+    ) {
         var line = lines[device] ?? Line(recipient: recipient)
         if line.count == 0 { line.recipient = recipient }
+        if let lastAccepted { line.lastAccepted = max(line.lastAccepted, lastAccepted) }
         let previous = predecessor(of: id, in: line, of: device)
         let next = previous.map { deliveries[$0]?.next } ?? line.first
         deliveries[id]?.previous = previous
@@ -70,7 +73,8 @@ extension DeliveryQueue {
         if delivery.isAwaited, !isDoubtful(line), latest < delivery.arrived + configuration.awaitLimit {
             deliveries[id]?.place = .fresh
             lastTurn += 1
-            fresh.insert(id, key: lastTurn)
+            let lastAccepted = configuration.favorsRested ? line.lastAccepted : Timestamp(rawValue: .min)
+            fresh.insert(id, key: Turn(lastAccepted: lastAccepted, number: lastTurn))
         } else {
             place(id, inBacklogAt: max(delivery.arrived, latest))
         }

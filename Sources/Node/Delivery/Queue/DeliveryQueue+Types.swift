@@ -14,6 +14,8 @@ extension DeliveryQueue {
         package var assumedTime: Duration = .milliseconds(100)
         /// Whether deliveries of strangers are doubtful.
         package var doubtsStrangers = false
+        /// Whether new deliveries go out in the order in which their recipients last accepted one, the longest ago first, instead of their own order.
+        package var favorsRested = false
         /// A post unanswered for this time is overdue: gorush counts as slow.
         package var slowAfter: Duration = .seconds(2)
         /// A slow gorush that answers nothing for this time is stalled.

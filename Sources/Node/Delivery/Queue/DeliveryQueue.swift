@@ -19,7 +19,10 @@ import Waku
 ///   it is retried, only the deliveries of its own device wait.
 /// - **Turns.** A device has one turn at a time: the next delivery of its line goes behind those of all devices that wait already. So a device with
 ///   many deliveries does not delay those with few, and among many devices with long lines each is posted to in turn.
-/// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other.
+/// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other. Batches begin with
+///   either in turns.
+/// - At a push service, which is posted to at a limited pace, fresh deliveries of the recipient that was posted to longest ago go first: many devices of
+///   one owner, notified all the time, delay the others by one turn at most. There deliveries stay fresh after a request has stopped to wait.
 /// - After each failure a delivery goes into a smaller batch, in the end alone. After an unclear one its device is a suspect until a post
 ///   works. Deliveries of suspects are doubtful, and at a push service those of strangers: they are posted alone, in every second post at most while
 ///   others wait, and in half of the posts in flight at most. So one that breaks gorush, or is never answered, soon affects no others.
@@ -63,6 +66,8 @@ package struct DeliveryQueue: Sendable {
     struct Line {
         /// The push address of the device when the line began.
         var recipient: PushRecipient
+        /// When a delivery for the recipient was last accepted; the earliest time if that is unknown.
+        var lastAccepted = Timestamp(rawValue: .min)
         var first: Int64?
         var last: Int64?
         /// The last delivery that was inserted before others; it may have left the line since.
@@ -93,8 +98,16 @@ package struct DeliveryQueue: Sendable {
 
     var deliveries: [Int64: Delivery] = [:]
     var lines: [DeviceID: Line] = [:]
-    /// Keyed by turn.
-    var fresh = IndexedHeap<Int64, UInt64>()
+    /// When a fresh delivery is posted.
+    struct Turn: Comparable {
+        /// See ``Configuration/favorsRested``.
+        let lastAccepted: Timestamp
+        let number: UInt64
+
+        static func < (one: Self, other: Self) -> Bool { (one.lastAccepted, one.number) < (other.lastAccepted, other.number) }
+    }
+
+    var fresh = IndexedHeap<Int64, Turn>()
     /// The last turn that was given.
     var lastTurn: UInt64 = 0
     /// The latest time of a call.
@@ -109,6 +122,8 @@ package struct DeliveryQueue: Sendable {
     private var evicted: [Int64] = []
     var posts: [UInt64: Post] = [:]
     var lastNumber: UInt64 = 0
+    /// Whether the last batch began with a delivery from the backlog.
+    var isBacklogServed = false
     /// Whether the last post was of a doubtful delivery.
     var isDoubtfulPosted = false
     private var isDraining = false
@@ -149,20 +164,21 @@ package struct DeliveryQueue: Sendable {
     ///   - id: higher ones are newer.
     ///   - recipient: the push address of the device; nil if it is unknown.
     ///   - isKnown: whether gorush has accepted a notification for the recipient.
+    ///   - lastAccepted: when it last did; nil if that is unknown.
     ///   - expires: the time at which it is given up.
     ///   - isAwaited: whether a request waits for its outcome.
     ///   - group: fresh deliveries of one group with consecutive ids go out together.
     ///   - isInherited: whether it was in the outbox before this process or node had to post it. Only others displace deliveries from a full queue.
     ///   - now: the present time, by the queue's clock.
     package mutating func add(
-        _ id: Int64, device: DeviceID, recipient: PushRecipient? = nil, isKnown: Bool = false, expires: Timestamp, isAwaited: Bool = true,
-        group: Int64? = nil, isInherited: Bool = false, now: Timestamp
+        _ id: Int64, device: DeviceID, recipient: PushRecipient? = nil, isKnown: Bool = false, lastAccepted: Timestamp? = nil,
+        expires: Timestamp, isAwaited: Bool = true, group: Int64? = nil, isInherited: Bool = false, now: Timestamp
     ) {
         latest = max(latest, now)
         guard deliveries[id] == nil else { return }
         let former = deliveries.count
         deliveries[id] = Delivery(device: device, expires: expires, arrived: now, isAwaited: isAwaited, group: group)
-        joinLine(id, of: device, recipient ?? PushRecipient(device), isKnown: isKnown)
+        joinLine(id, of: device, recipient ?? PushRecipient(device), isKnown: isKnown, lastAccepted)
         mayExpire(id)
         releaseFirst(of: device)
         // Inherited deliveries may be more than the limit: the others do not make them more, and displace one each.
@@ -203,7 +219,8 @@ package struct DeliveryQueue: Sendable {
             remove(id)
             expired.append(id)
         }
-        while let id = fresh.first?.id, let arrived = deliveries[id]?.arrived, arrived + configuration.awaitLimit <= now {
+        let keepsTurns = configuration.favorsRested && !breaker.isOpen(at: now)
+        while !keepsTurns, let id = fresh.first?.id, let arrived = deliveries[id]?.arrived, arrived + configuration.awaitLimit <= now {
             fresh.remove(id)
             place(id, inBacklogAt: arrived)
         }
@@ -297,7 +314,10 @@ package struct DeliveryQueue: Sendable {
                     retry(id, after: nil, now: now)
                     return .retrying(id)
                 }
-                if let device = deliveries[id]?.device { lines[device]?.isSuspect = false }
+                if let device = deliveries[id]?.device {
+                    lines[device]?.isSuspect = false
+                    lines[device]?.lastAccepted = now
+                }
                 remove(id)
                 return .accepted(id)
             }

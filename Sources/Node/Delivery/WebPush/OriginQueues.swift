@@ -32,6 +32,7 @@ struct OriginQueues {
             queue.maximumBatchesInFlight = 8
             // Anybody can have subscriptions that a push service does not answer: these do not slow down the posts for others.
             queue.doubtsStrangers = true
+            queue.favorsRested = true
             queue.slowAfter = .seconds(3600)
             queue.longestRetryAfter = WebPushAnswer.longestRetryAfter
             queue.breaker.longestRetryAfter = WebPushAnswer.longestRetryAfter
