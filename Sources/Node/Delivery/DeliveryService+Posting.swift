@@ -281,20 +281,18 @@ extension DeliveryService {
         counters.add(.notificationUncounted, result.ignoredTokenCount)
         counters.add(.tokenFailureUnmatched, result.unmatchedFailureCount)
         if result.ignoredTokenCount > 0 {
-            logger.warning(
-                "gorush did not count all notifications; check that their platforms are enabled in gorush",
-                metadata: ["endpoint": name, "missing": .stringConvertible(result.ignoredTokenCount)])
+            errors.log(
+                "gorush did not count all notifications", reason: "are their platforms enabled in gorush?", count: result.ignoredTokenCount)
         }
-        if case .refused = result.outcome {
-            logger.warning(
-                "gorush refused notifications",
-                metadata: ["endpoint": name, "count": .stringConvertible(count), "reason": "\(result.reason ?? "unknown")"])
-        }
+        let reason = result.reason ?? "unknown"
         switch result.outcome {
-        case .accepted, .refused, .notPosted, .unpostable: break
+        case .accepted:
+            let count = result.notAccepted.count
+            if count > 0 { errors.log("gorush had no room for notifications", reason: "its queue is full", count: count) }
+        case .refused: errors.log("gorush refused notifications", reason: reason, count: count)
+        case .notPosted, .unpostable: break
         case .failed, .unclear:
             counters.add(.postFailed)
-            let reason = result.reason ?? "unknown"
             table.withLock { $0.failed(reason, at: endpoint) }
             if result.isOperatorsMistake {
                 feedback.alarm(.gorushMisconfigured, "gorush can't be used as configured", ["endpoint": name, "reason": "\(reason)"])

@@ -60,6 +60,16 @@ package enum AlarmKind: String, MetricLabel {
         }
     }
 
+    /// Whether the results of the node's checks tell the same.
+    package var hasCheck: Bool {
+        switch self {
+        case .silence, .relayDetached, .gap, .catchUpIncomplete, .gorushGivenUp, .gorushSlow, .webPushKeyRefused, .storeFails, .clock: true
+        case .answersUnconfirmed, .gorushMisconfigured, .pushServiceCredentials, .webPushPlaces, .tokensHeldOff, .underAttack,
+            .registrationsDisplaced, .reloadFailed:
+            false
+        }
+    }
+
     /// The section of the article Troubleshooting that describes the alarm and its remedy.
     package var section: TroubleshootingSection {
         switch self {

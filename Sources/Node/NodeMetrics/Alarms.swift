@@ -40,6 +40,11 @@ package final class Alarms: Sendable {
     /// Latest first.
     package var all: [Alarm] { log.withLock { $0.alarms } }
 
+    package var active: [Alarm] {
+        let time = now()
+        return all.filter { $0.isActive(at: time) }
+    }
+
     package func isActive(_ kind: AlarmKind) -> Bool { active(kind) != nil }
 
     /// The alarm of this kind if it is active.

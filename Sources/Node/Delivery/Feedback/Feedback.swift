@@ -220,7 +220,8 @@ package final class Feedback: Sendable {
             counters.add(.tokenHeldOff)
             alarm(
                 .tokensHeldOff,
-                "too many tokens fail alike, so none of them is removed: are gorush's certificate, topic and environment right?", metadata)
+                "too many tokens fail alike, so none of them is removed: are they of gorush's certificate and environment, or Firebase project?",
+                metadata)
             return nil
         }
     }
@@ -279,18 +280,19 @@ package final class Feedback: Sendable {
         errors.log("failed to store token feedback", reason: error.message, count: count)
     }
 
-    /// Raises an alarm about a fault that the operator must fix. Each message is logged at most once a minute, with the number of suppressed
-    /// repetitions.
+    /// Raises an alarm about a fault that the operator must fix. Each message is logged at most once a minute for each platform, with the number of
+    /// suppressed repetitions.
     func alarm(_ kind: AlarmKind, _ message: String, _ metadata: Logger.Metadata) {
         alarms.raise(kind, metadata.sorted { $0.key < $1.key }.map { "\($0.value)" }.joined(separator: ": "))
         let time = ContinuousClock.now
+        let key = "\(message) \(metadata["platform"] ?? "")"
         let suppressed = state.withLock { state -> Int? in
-            if let (last, suppressed) = state.alarms[message], time - last < Self.alarmPause {
-                state.alarms[message] = (last, suppressed + 1)
+            if let (last, suppressed) = state.alarms[key], time - last < Self.alarmPause {
+                state.alarms[key] = (last, suppressed + 1)
                 return nil
             }
-            defer { state.alarms[message] = (time, 0) }
-            return state.alarms[message]?.suppressed ?? 0
+            defer { state.alarms[key] = (time, 0) }
+            return state.alarms[key]?.suppressed ?? 0
         }
         guard let suppressed else { return }
         logger.error("\(message)", metadata: metadata.merging(["suppressed": .stringConvertible(suppressed)]) { old, _ in old })

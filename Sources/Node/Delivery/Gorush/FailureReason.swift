@@ -55,6 +55,8 @@ package enum FailureReason: String, Sendable, CaseIterable {
             "InvalidProviderToken", "MissingProviderToken", "TooManyProviderTokenUpdates", "UnrelatedKeyIdInToken":
             .credentials
         case "PayloadTooLarge": .message
+        // Apple ends the handshake if the certificate has expired or was revoked. gorush reports the text of Go's HTTP client.
+        case _ where error.contains(": remote error: tls: "): .credentials
         default: .other
         }
     }

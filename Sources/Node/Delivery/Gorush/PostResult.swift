@@ -81,6 +81,10 @@ extension PostResult {
         }
         var seen: Set<String> = []
         let failures = Array(matched.reversed().filter { seen.insert($0.notificationID).inserted }.reversed())
+        guard failures.isEmpty || failures.count(where: { $0.reason == .queueFull }) < tokenCount else {
+            self.init(outcome: .failed(retryAfter: nil), status: status, reason: "gorush's queue is full", postedTokenCount: tokenCount)
+            return
+        }
         var sharedIDs: [String: String] = [:]
         for group in push.members where group.count > 1 {
             for member in group.dropFirst() { sharedIDs[member.id] = group[0].id }

@@ -1,4 +1,5 @@
 import Core
+package import NodeMetrics
 package import Storage
 package import Waku
 
@@ -13,7 +14,8 @@ package enum NodeChecks {
                 "relay", .warn, "attached, but nothing is received from \(detached.joined(separator: ", "))",
                 remedy: "start what is not running; a pubsub topic without peers needs a peer that relays it")
         case .attached: Finding("relay", .ok, "attached")
-        case .detached(let reason): Finding("relay", .fail, reason, remedy: "check that the Waku node runs and --relay is its REST API")
+        case .detached(let reason):
+            Finding("relay", .fail, reason, remedy: "check that the Waku node runs, and that --relay is its REST API or multiaddr")
         }
     }
 
@@ -112,6 +114,15 @@ package enum NodeChecks {
         return Finding(
             "web push", .warn, "\(text); a push service does not accept the key: \(keyRefusal)",
             remedy: "see web_push_key_refused in the article Troubleshooting, and test a subscription by doctor --test-push")
+    }
+
+    /// Active alarms that no other check reports.
+    package static func alarms(_ active: [Alarm]) -> Finding? {
+        let unchecked = active.filter { !$0.kind.hasCheck }
+        guard !unchecked.isEmpty else { return nil }
+        return Finding(
+            "alarms", .warn, unchecked.map { "\($0.kind.rawValue): \($0.kind.title) (\($0.reason))" }.joined(separator: "; "),
+            remedy: "the article Troubleshooting has the remedy of each")
     }
 
     package static func drain(isOn: Bool) -> Finding? {

@@ -32,7 +32,7 @@ extension NodeService {
                 NodeChecks.unroutable(delivery.unroutableCount),
                 NodeChecks.freeDisk(DiskSpace(at: configuration.dataPath), hasDatabase: configuration.hasDatabaseInDataFolder),
                 NodeChecks.openFiles(OpenFiles.now()),
-                NodeChecks.drain(isOn: base.drain.isOn),
+                NodeChecks.alarms(base.alarms.active), NodeChecks.drain(isOn: base.drain.isOn),
             ].compactMap(\.self) + services.flatMap(\.findings)
     }
 

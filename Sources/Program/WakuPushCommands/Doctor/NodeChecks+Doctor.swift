@@ -118,7 +118,7 @@ extension NodeChecks {
         case .notSeen(let how):
             Finding(
                 "message", .fail, "to itself not received within 5 s, \(how)",
-                remedy: "check that the Waku node has peers, and that no other program polls it")
+                remedy: "check that the Waku node has peers and delivers at once, and that no other program polls it")
         case .notPublished(let reason): Finding("message", .fail, "to itself not published: \(reason)", remedy: "see the Waku node's log")
         case .notDone(let reason): Finding("message", .warn, "to itself not sent: \(reason)")
         }

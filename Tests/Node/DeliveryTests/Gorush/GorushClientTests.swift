@@ -95,6 +95,8 @@ struct GorushClientTests {
         let result = try await post([Sample.notification("a"), Sample.notification("b")], .status(200, body: logs))
         #expect(result.outcome == .accepted)
         #expect(result.notAccepted == ["b"])
+        let full = try await post([Sample.notification("b")], .status(200, body: logs))
+        #expect(full.outcome == .failed(retryAfter: nil) && full.reason == "gorush's queue is full" && full.failures.isEmpty)
     }
 
     @Test(arguments: [("17", 17), ("Thu, 01 Jan 1970 00:01:00 GMT", 60)])

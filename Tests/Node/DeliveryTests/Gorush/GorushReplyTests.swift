@@ -70,8 +70,9 @@ struct GorushReplyTests {
             (.apn, "BadEnvironmentKeyIdInToken", .operatorsMistake), (.apn, "UnrelatedKeyIdInToken", .operatorsMistake),
             (.apn, "PayloadTooLarge", .message), (.firebase, "PayloadTooLarge", .other),
             (.firebase, "Request had invalid authentication credentials.", .operatorsMistake), (.apn, "max capacity reached", .other),
-            (nil, "Unregistered", .other),
-            (.apn, "", .other),
+            (.apn, #"Post "https://api.push.apple.com/3/device/00": remote error: tls: expired certificate"#, .operatorsMistake),
+            (.apn, #"Post "https://api.push.apple.com/3/device/00": read: connection reset by peer"#, .other),
+            (nil, "Unregistered", .other), (.apn, "", .other),
         ] as [(Platform?, String, TokenVerdict)])
     func verdicts(platform: Platform?, error: String, verdict: TokenVerdict) {
         #expect(TokenVerdict(platform: platform, error: error) == verdict)

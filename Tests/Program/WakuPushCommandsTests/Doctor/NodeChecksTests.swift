@@ -2,6 +2,7 @@
 import Delivery
 @testable import WakuPushCommands
 import Foundation
+@testable import NodeMetrics
 @testable import NodeAPI
 @testable import NwakuRelay
 @testable import StatusServer
@@ -121,6 +122,16 @@ struct NodeChecksTests {
         #expect(text(4) == "Session: 4 Web Push subscriptions are for a former VAPID key; 26 do not name theirs")
         #expect(text(30) == "Session: 30 Web Push subscriptions are for a former VAPID key")
         #expect(text(0) == "Session: no Web Push subscription names a former VAPID key; 30 do not name theirs")
+    }
+
+    @Test func activeAlarmsAreAWarningUnlessAnotherCheckTellsTheSame() throws {
+        var log = AlarmLog()
+        _ = log.raise(.silence, "no messages", at: .now())
+        #expect(NodeChecks.alarms(log.alarms) == nil)
+        _ = log.raise(.pushServiceCredentials, "apn: credentials", at: .now())
+        let finding = try #require(NodeChecks.alarms(log.alarms))
+        #expect(finding.verdict == .warn)
+        #expect(finding.text == "push_service_credentials: gorush's certificate, key or account is not accepted (apn: credentials)")
     }
 
     @Test func theDatabaseAndTheDaemon() throws {
