@@ -110,15 +110,6 @@ struct ExampleProgramTests {
         #expect(await daemon.stop().status == 0)
     }
 
-    @Test(arguments: ["Bot", "Sender", "Listener", "Share"]) func articleShowsThePrograms(name: String) throws {
-        let file = Repository.file("Tests/Examples/clients/Sources/\(name.lowercased())/\(name).swift")
-        let code = try String(contentsOf: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-        #expect(code.count <= 60)
-        let article = Repository.file("Sources/Client/PushClient/PushClient.docc/CompletePrograms.md")
-        let table = GeneratedTable(name, in: article)
-        #expect(try table.isCurrent(["", "```swift"] + code.map(String.init) + ["```", ""]), "run Deploy/dev/generate-tables")
-    }
-
     @Test func articleShowsTopicPush() throws {
         let article = Repository.file("Sources/Program/WakuPushNode/WakuPushNode.docc/YourOwnProtocol.md")
         var lineCount = 0
