@@ -65,8 +65,6 @@ let package = Package(
         .library(name: "LibP2P", targets: ["LibP2P"]),
         // For protocols of other packages: what a protocol implements and uses, and the program that runs it.
         .library(name: "WakuPushNode", targets: ["WakuPushNode"]),
-        // For the tests of such protocols.
-        .library(name: "WakuPushNodeTesting", targets: ["WakuPushNodeTesting"]),
     ],
     traits: [
         .trait(
@@ -282,12 +280,6 @@ package.targets += room(
         library(
             "WakuPushNode",
             ["Core", "Delivery", "NodeAPI", "NodeMetrics", "RateLimits", "Storage", "Waku", "WakuCrypto", "WakuPushCommands"]),
-        library(
-            "WakuPushNodeTesting",
-            [
-                "Cluster", "Core", "Delivery", "NodeAPI", "NodeAssembly", "NodeMetrics", "PushNode", "RateLimits", "Storage",
-                "StorePostgreSQL", "Waku", "WakuCrypto", lifecycle, logging,
-            ]),
         .executableTarget(name: "waku-push", dependencies: ["WakuPushCommands"], swiftSettings: strict),
         // Apart from the program that operators install.
         .executableTarget(name: "waku-push-bench", dependencies: ["PushBench"], swiftSettings: strict),
@@ -421,9 +413,8 @@ package.targets += tests(
                 "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LoopbackRelay", "LoopbackServer",
                 "NodeAPI", "NodeAssembly",
                 "NodeMetrics", "NwakuRelay", "PushClient", "RateLimits", "StatusProtocol", "StatusRules", "StatusServer", "StatusV01Server",
-                "Storage", "StorePostgreSQL", "StoreSQLite", "TopicPush", "Waku", "WakuCrypto", "WakuPushNode",
-                "WakuPushNodeTesting", "my-push", grdb, hummingbird,
-                lifecycle, logging,
+                "Storage", "StorePostgreSQL", "StoreSQLite", "TopicPush", "Waku", "WakuCrypto", "WakuPushNode", "my-push", grdb,
+                hummingbird, lifecycle, logging,
             ]),
     ])
 

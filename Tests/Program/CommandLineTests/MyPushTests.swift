@@ -14,7 +14,6 @@ import WakuPushNode
 @Suite("my-push: a program with a protocol of another package", .timeLimit(.minutes(5)))
 struct MyPushTests {
     private static let chat = ContentTopic(rawValue: "/chat/1/lobby/proto")
-    private static let curl = CurlClient()
     private let node: OperatedNode
     private let owner = PrivateKey.generate()
     private let program: URL
@@ -29,9 +28,12 @@ struct MyPushTests {
             ["--identity", node.server.path, "--data", data ?? node.data, "--gorush", node.gorush.url] + arguments, program: program)
     }
 
+    private func relay(of daemon: Daemon) throws -> NwakuRESTRelay {
+        try NwakuRESTRelay(configuration: .init(address: NodeAddress(daemon.relayURL)))
+    }
+
     private func publish(_ payload: [UInt8], on topic: ContentTopic, at daemon: Daemon) async throws {
-        let api = NwakuAPI(address: try NodeAddress(daemon.relayURL), client: Self.curl)
-        _ = try await api.push(WakuMessage(payload: payload, contentTopic: topic, timestamp: .now()), on: .statusDefault)
+        try await relay(of: daemon).publish(WakuMessage(payload: payload, contentTopic: topic, timestamp: .now()), on: .statusDefault)
     }
 
     /// Registers a device, and returns once the node's answer says that it is stored.
@@ -44,10 +46,10 @@ struct MyPushTests {
         let payload = try SealedRegistration.seal(
             device, version: 1, end: 4_000_000_000, on: Registration.topic, by: owner, to: server)
         try await publish(payload, on: Registration.topic, at: daemon)
-        let api = NwakuAPI(address: try NodeAddress(daemon.relayURL), client: Self.curl)
+        let relay = try relay(of: daemon)
         let query = StoreQuery(contentTopics: [RegistrationAnswer.topic(of: owner.publicKey, answering: Registration.topic)])
         try await eventually {
-            try await api.query(query).messages.contains { received in
+            try await relay.storePage(query).messages.contains { received in
                 RegistrationAnswer(opening: received.message.payload, with: owner, from: server)?.result == .stored
             }
         }

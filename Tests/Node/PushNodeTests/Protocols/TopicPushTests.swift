@@ -14,7 +14,6 @@ import Testing
 import Waku
 import WakuCrypto
 import WakuPushNode
-import WakuPushNodeTesting
 
 @testable import NodeAPI
 @testable import PushNode
@@ -23,25 +22,31 @@ import WakuPushNodeTesting
 /// The example of a protocol in another package, which is built with the public declarations alone.
 @Suite("A protocol of another package: topic push")
 struct TopicPushTests {
-    private static let chat = "/chat/1/lobby/proto"
-    private let folder: TemporaryFolder
-    private let identity = PrivateKey.generate()
-    private let owner = PrivateKey.generate()
-    private let gorush = ScriptedGorush()
-    private let relay = FeedRelay()
+    static let chat = "/chat/1/lobby/proto"
+    let folder: TemporaryFolder
+    let identity = PrivateKey.generate()
+    let owner = PrivateKey.generate()
+    let gorush = ScriptedGorush()
+    let relay = FeedRelay()
 
     init() throws {
         folder = try TemporaryFolder()
     }
 
-    /// - Parameter topics: none ends the device.
-    private func registration(version: UInt64 = 1, topics: [String] = [chat], end: UInt64 = 4_000_000_000) throws -> WakuMessage {
-        let device = topics.isEmpty ? nil : Registration(token: "token-\(version)", topics: topics, text: "somebody wrote")
-        return WakuMessage(payload: try sealed(device, version: version, end: end), contentTopic: Registration.topic, timestamp: .now())
-    }
-
-    private func sealed(_ device: Registration?, version: UInt64, end: UInt64 = 4_000_000_000) throws -> [UInt8] {
-        try SealedRegistration.seal(device, version: version, end: end, on: Registration.topic, by: owner, to: identity.publicKey)
+    /// - Parameters:
+    ///   - key: nil: the owner.
+    ///   - token: nil: one with the version in its name.
+    ///   - topics: none ends the device.
+    ///   - server: nil: the node.
+    ///   - clock: by how much the sender's clock is ahead.
+    func registration(
+        version: UInt64 = 1, by key: PrivateKey? = nil, token: String? = nil, topics: [String] = [chat], end: UInt64 = 4_000_000_000,
+        to server: PublicKey? = nil, clock: Duration = .zero
+    ) throws -> WakuMessage {
+        let device = topics.isEmpty ? nil : Registration(token: token ?? "token-\(version)", topics: topics, text: "somebody wrote")
+        let payload = try SealedRegistration.seal(
+            device, version: version, end: end, on: Registration.topic, by: key ?? owner, to: server ?? identity.publicKey)
+        return WakuMessage(payload: payload, contentTopic: Registration.topic, timestamp: .now() + clock)
     }
 
     /// The results that the node has answered.
@@ -52,26 +57,32 @@ struct TopicPushTests {
         }
     }
 
-    private func post(_ text: String, on topic: String = chat) -> WakuMessage {
-        WakuMessage(payload: Array(text.utf8), contentTopic: ContentTopic(rawValue: topic), timestamp: .now())
+    func post(_ text: String, on topic: String = chat, clock: Duration = .zero) -> WakuMessage {
+        WakuMessage(payload: Array(text.utf8), contentTopic: ContentTopic(rawValue: topic), timestamp: .now() + clock)
     }
 
+    /// The tokens of the notifications that gorush accepted.
+    var tokens: [String] { gorush.accepted.map(\.deviceToken.revealed) }
+
     /// Passes the owner's first registration to a node, which listens on its topics once it is durable.
-    private func register(_ node: NodeService, _ registration: WakuMessage) async throws {
+    func register(_ node: NodeService, _ registration: WakuMessage) async throws {
         await relay.feed([registration])
         try await node.wait { node.topicCount == 1 }
     }
 
     /// Runs a node of the program to which topic push is added, and stops it gracefully.
-    private func withNode(
-        at store: StoreLocation = .dataFolder, limits: Limits = .none, now: @escaping @Sendable () -> Timestamp = Timestamp.now,
-        speaking protocols: [ProtocolDescription] = [TopicPush.description],
-        _ body: @escaping @Sendable (NodeService) async throws -> Void
+    ///
+    /// - Parameter data: its data folder; nil: that of the test.
+    func withNode(
+        in data: String? = nil, at store: StoreLocation = .dataFolder, limits: Limits = .none,
+        now: @escaping @Sendable () -> Timestamp = Timestamp.now, speaking protocols: [ProtocolDescription] = [TopicPush.description],
+        configure: (inout ServerConfiguration) -> Void = { _ in }, _ body: @escaping @Sendable (NodeService) async throws -> Void
     ) async throws {
         let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        var configuration = ServerConfiguration(identity: identity, dataPath: folder.path)
+        var configuration = ServerConfiguration(identity: identity, dataPath: data ?? folder.path)
         configuration.store = store
         configuration.limits = limits
+        configure(&configuration)
         let server = try NodeAssembly.$added.withValue(protocols) {
             try Server(configuration, gorush: gorush, logger: quiet, now: now) { [relay] _ in relay }
         }
@@ -96,7 +107,8 @@ struct TopicPushTests {
         let store = try await engine.location()
         try await withNode(at: store) { node in
             try await register(node, try registration())
-            await relay.feed([message, post("elsewhere", on: "/chat/1/garden/proto")])
+            for _ in 1...2 { await relay.feed([message]) }
+            await relay.feed([post("elsewhere", on: "/chat/1/garden/proto")])
             try await node.wait { gorush.accepted.count == 1 && node.counters.count(.foreign) == 1 }
             #expect(gorush.accepted.map(\.deviceToken) == [DeviceToken("token-1")])
             #expect((gorush.accepted.first?.content as? TextContent)?.text == "somebody wrote")
@@ -109,20 +121,24 @@ struct TopicPushTests {
         #expect(gorush.accepted.count == 2)
     }
 
-    @Test("An earlier version does not replace a later one, also after unregistering; a device is not notified after its end")
+    @Test("An earlier version does not replace a later one, also after unregistering and a restart; a device is not notified after its end")
     func versions() async throws {
-        let first = try registration()
+        let (first, ended) = (try registration(), try registration(version: 3, topics: []))
         try await withNode { node in
             try await register(node, first)
-            await relay.feed([try registration(version: 3, topics: [])])
-            await relay.feed([try registration(version: 2)])
-            await relay.feed([post("hello")])
-            await relay.feed([try registration(version: 4, end: 1)])
-            await relay.feed([post("too late")])
-            await relay.feed([try registration(version: 5)])
-            await relay.feed([post("current")])
-            try await node.wait { gorush.accepted.map(\.deviceToken) == [DeviceToken("token-5")] }
+            // Shows that each message was handled.
+            await relay.feed([try registration(by: .generate(), token: "other")])
+            for message in [ended, try registration(version: 2), post("hello")] { await relay.feed([message]) }
+            try await node.wait { tokens.count == 1 }
         }
+        try await withNode { node in
+            for message in [ended, first, try registration(version: 2), post("after the restart")] { await relay.feed([message]) }
+            for message in [try registration(version: 4), post("current")] { await relay.feed([message]) }
+            try await node.wait { tokens.count == 4 }
+            for message in [try registration(version: 5, end: 1), post("too late")] { await relay.feed([message]) }
+            try await node.wait { tokens.count == 5 }
+        }
+        #expect(tokens.sorted() == ["other", "other", "other", "other", "token-4"])
     }
 
     /// Its lifetime is longer than `--max-request-age`.
@@ -185,6 +201,9 @@ struct TopicPushTests {
         #expect(opened(forwarded)?.owner != owner.publicKey)
         #expect(opened(payload, on: ContentTopic(rawValue: Self.chat))?.owner != owner.publicKey)
         let many = Registration(token: "token", topics: (1...21).map { "/chat/1/\($0)/proto" }, text: "")
+        func sealed(_ device: Registration?, version: UInt64, end: UInt64 = 4_000_000_000) throws -> [UInt8] {
+            try SealedRegistration.seal(device, version: version, end: end, on: Registration.topic, by: owner, to: identity.publicKey)
+        }
         #expect(try opened(sealed(many, version: 1)) == nil)
         #expect(try opened(sealed(device, version: 0)) == nil)
         #expect(try opened(sealed(device, version: 1, end: .max)) == nil)
@@ -457,21 +476,6 @@ struct TopicPushTests {
                 }
             }
         }
-    }
-
-    @Test("It keeps to the contract of protocols", arguments: ProtocolContract.Check.allCases)
-    func contract(check: ProtocolContract.Check) async throws {
-        let contract = ProtocolContract(TopicPush.description) { asked, now in
-            let device = asked.token.map { Registration(token: $0, topics: [Self.chat], text: "text") }
-            let payload = try SealedRegistration.seal(
-                device, version: asked.version, end: UInt64(asked.end.rawValue / 1_000_000_000), on: Registration.topic, by: asked.owner,
-                to: asked.node)
-            return WakuMessage(payload: payload, contentTopic: Registration.topic, timestamp: now)
-        } notify: { number, now in
-            WakuMessage(payload: Array("\(number)".utf8), contentTopic: ContentTopic(rawValue: Self.chat), timestamp: now)
-        }
-        let database = check.needsPostgreSQL ? try await PostgreSQLServer.shared().makeDatabase() : nil
-        await #expect(throws: Never.self) { try await contract.run(check, postgreSQL: database) }
     }
 
     @Test("Waiting notifications are delivered after a restart, to the current token")
