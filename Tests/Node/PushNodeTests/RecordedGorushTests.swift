@@ -102,7 +102,7 @@ struct RecordedGorushTests {
             try await node.wait { node.count(.tokenFailedOtherwise) == 1 }
             #expect(node.count(.tokenDoubtful) + node.count(.tokenDead) == 0)
             #expect(try await node.notify(bob) == nil)
-            let lost = await node.node.observation.statusSource.status([]).losses
+            let lost = await node.node.observation.pageSource.status([]).losses
             #expect(lost.map(\.name) == [Counter.tokenFailedOtherwise.name])
         }
     }
@@ -115,7 +115,7 @@ struct RecordedGorushTests {
             try await node.wait { node.count(.messageFailed) == 1 }
             #expect(node.count(.tokenFailedOtherwise) + node.count(.tokenDoubtful) + node.count(.tokenDead) == 0)
             #expect(try await node.notify(bob) == nil)
-            let lost = await node.node.observation.statusSource.status([]).losses
+            let lost = await node.node.observation.pageSource.status([]).losses
             #expect(lost.map(\.name) == [Counter.messageFailed.name])
         }
     }

@@ -72,7 +72,7 @@ struct SessionHTTPTests {
             }
             // Read once in some seconds.
             try await eventually { await node.service?.registrations()?.registered == [.apn: 2, .huawei: 1] }
-            let status = await node.node.observation.statusSource.status([])
+            let status = await node.node.observation.pageSource.status([])
             #expect(status.registrations?.total == 3)
             let lines = try #require(status.protocols.first { $0.name == node.session.name }).lines
             #expect(lines.contains { $0.name == "accounts" && $0.value == "1" })

@@ -13,7 +13,7 @@ import NodeMetrics
 /// | `GET /healthz` | 200 while the process answers |
 /// | `GET /readyz` | 200 while no check of the node fails; else 503 with a line for each that does |
 /// | `GET /metrics` | ``Metric`` values |
-/// | `GET /`, `GET /status.json` | `StatusDocument`, and the same as JSON |
+/// | `GET /`, `GET /status.json` | `PageDocument`, and the same as JSON |
 /// | `GET /web-push` | the VAPID public key, as JSON: `{"key":"…"}`; 404 when the node does not post to Web Push services |
 /// | `POST /feedback` | ``FeedbackEndpoint`` |
 /// | `POST /search` | ``SearchEndpoint`` |
@@ -34,7 +34,7 @@ struct HealthServer {
     let obstacles: @Sendable () -> [String]
     /// The body of `GET /metrics`.
     let metrics: @Sendable (ExpositionFormat) async -> String
-    let status: @Sendable () async -> StatusFigures
+    let status: @Sendable () async -> PageFigures
     let search: SearchEndpoint
     /// Called with the port once the server listens.
     let bound: @Sendable (Int) -> Void
@@ -67,7 +67,7 @@ struct HealthServer {
             return response
         }
         routes.get("") { [status] _, _ in
-            Self.page(StatusDocument(status: await status()).text)
+            Self.page(PageDocument(status: await status()).text)
         }
         routes.get("status.json") { [status] _, _ in
             Response.guarded(ByteBuffer(bytes: await status().json), Response.json)
@@ -86,7 +86,7 @@ struct HealthServer {
 
     private static func page(_ text: String) -> Response {
         var response = Response.guarded(ByteBuffer(string: text), "text/html; charset=utf-8")
-        response.headers[.contentSecurityPolicy] = StatusDocument.contentSecurityPolicy
+        response.headers[.contentSecurityPolicy] = PageDocument.contentSecurityPolicy
         response.add([
             "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY", "Cross-Origin-Opener-Policy": "same-origin",
             "Permissions-Policy": "camera=(), geolocation=(), microphone=()",

@@ -14,14 +14,14 @@ extension NodeService {
             FeedbackEndpoint(
                 secret: { self.feedbackSecret.withLock(\.self) }, feedback: delivery.feedback, counters: base.counters)
         }
-        let lookup = StatusSearch(
+        let lookup = PageSearch(
             store: store, protocols: base.protocols, ids: NotificationIDCipher(identity: configuration.identity))
         let search = SearchEndpoint { question async throws(StoreError) in try await lookup.lines(for: question) }
         let server = HealthServer(
             address: address, hostNames: configuration.httpHosts, webPushKey: configuration.webPush?.publicKey,
             feedback: endpoint, obstacles: { self.obstacles },
             metrics: { await self.observation.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
-            status: { await self.observation.statusSource.status(self.findings) }, search: search,
+            status: { await self.observation.pageSource.status(self.findings) }, search: search,
             bound: { port in self.boundPort.withLock { $0 = port } }, logger: base.logger)
         do {
             try await server.run()

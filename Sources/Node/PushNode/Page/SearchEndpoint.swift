@@ -23,7 +23,7 @@ struct SearchEndpoint: Sendable {
     /// Maximum number of searches at once: a database that hangs must not gather them.
     private static let searchLimit = 4
 
-    let search: @Sendable (SearchQuestion) async throws(StoreError) -> [StatusFigures.ProtocolLines.Line]
+    let search: @Sendable (SearchQuestion) async throws(StoreError) -> [PageFigures.ProtocolLines.Line]
     private let places = AsyncSemaphore(searchLimit)
 
     func answer(_ request: Request, _ context: PeerContext) async throws -> Response {

@@ -2,7 +2,7 @@ package import NodeMetrics
 package import Core
 
 /// The counts of the last 15 minutes, as points in time.
-package struct StatusHistory {
+package struct PageHistory {
     package static let limit = 180
     private static let shortestStep = Duration.seconds(4)
 

@@ -18,7 +18,7 @@ final class NodeWatch: Sendable {
     private let path: MessagePath
     private let silence: Mutex<SilenceWatch>
     private let demotedRelays = Mutex<[String]>([])
-    private let points = Mutex(StatusHistory())
+    private let points = Mutex(PageHistory())
 
     init(_ base: NodeFoundation, _ path: MessagePath) {
         self.base = base
@@ -83,7 +83,7 @@ final class NodeWatch: Sendable {
 
     // MARK: Charts
 
-    var history: StatusHistory { points.withLock { $0 } }
+    var history: PageHistory { points.withLock { $0 } }
 
     private func addPoint() {
         let point = currentPoint
@@ -91,8 +91,8 @@ final class NodeWatch: Sendable {
     }
 
     /// The current values.
-    var currentPoint: StatusHistory.Point {
-        StatusHistory.Point(
+    var currentPoint: PageHistory.Point {
+        PageHistory.Point(
             time: base.now(), counts: base.counters.snapshot, valid: base.counters.validCounts, waiting: path.delivery.waitingCount,
             answerTimes: base.counters.answerTimes)
     }

@@ -16,7 +16,7 @@ import WakuCrypto
 @testable import PushNode
 
 @Suite("The status page, in a browser", .serialized, .timeLimit(.minutes(10)))
-struct StatusBrowserTests {
+struct PageBrowserTests {
     let fixture: NodeFixture
     let bob: TestClient
 
@@ -190,13 +190,13 @@ struct StatusBrowserTests {
     @Test("Several nodes and a flood: it shows the state and where the remedy is, and fits each window")
     func scenes() async throws {
         let browser = try await Browser()
-        var (several, flooded) = (StatusFigures(), StatusFigures())
+        var (several, flooded) = (PageFigures(), PageFigures())
         several.cluster = .sample
         var log = AlarmLog()
         _ = log.raise(.underAttack, "350 messages in a minute", at: flooded.time)
         flooded.alarms = log.alarms
         for (status, title, state) in [(several, "Healthy", "health good"), (flooded, "Working, with warnings", "health warn")] {
-            let page = "data:text/html;base64," + Data(StatusDocument(status: status).text.utf8).base64EncodedString()
+            let page = "data:text/html;base64," + Data(PageDocument(status: status).text.utf8).base64EncodedString()
             for width in [390, 1280] {
                 try await browser.look(width: width, height: 900, isDark: width == 390)
                 try await browser.open(url: page)

@@ -4,7 +4,7 @@ package import NodeMetrics
 package import Core
 
 /// The figures of the status page and `/status.json`.
-package struct StatusFigures: Sendable {
+package struct PageFigures: Sendable {
     package struct Step: Sendable, Encodable {
         package let name: String
         /// Within the time span of the charts.
@@ -146,7 +146,7 @@ package struct StatusFigures: Sendable {
 
 // MARK: - JSON
 
-extension StatusFigures: Encodable {
+extension PageFigures: Encodable {
     private enum Key: String, CodingKey {
         case time, uptimeSeconds, ready, obstacles, relay, gorush, store, registrations, messages, notifications, losses, alarms, charts
         case attached, lastMessageSeconds, silent, gaps, recovered, breaker, failure, delay, endpoints, waiting, oldestSeconds, posts,

@@ -2,11 +2,11 @@ import NodeMetrics
 import Core
 
 /// A chart as a figure with an SVG: lines over time, with the scale and the latest values as text.
-struct StatusChart {
+struct PageChart {
     private static let width = 600.0
     private static let height = 120.0
 
-    let chart: StatusFigures.Chart
+    let chart: PageFigures.Chart
     let times: [Timestamp]
 
     func figure(id: String) -> HTML {

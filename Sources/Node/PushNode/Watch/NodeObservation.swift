@@ -2,11 +2,11 @@
 struct NodeObservation {
     let gauges: NodeGauges
     let watch: NodeWatch
-    let statusSource: StatusSource
+    let pageSource: PageSource
 
     init(_ base: NodeFoundation, _ path: MessagePath) {
         gauges = NodeGauges(base, path)
         watch = NodeWatch(base, path)
-        statusSource = StatusSource(base: base, path: path, watch: watch)
+        pageSource = PageSource(base: base, path: path, watch: watch)
     }
 }

@@ -6,7 +6,7 @@ import Core
 import Waku
 
 /// Gathers the figures of the status page when it is requested.
-struct StatusSource: Sendable {
+struct PageSource: Sendable {
     private static let lossLimit = 12
 
     let base: NodeFoundation
@@ -15,11 +15,11 @@ struct StatusSource: Sendable {
     private let started = ContinuousClock.now
 
     /// - Parameter findings: of all checks. The failed ones are why the node is not ready.
-    func status(_ findings: [Finding]) async -> StatusFigures {
-        var status = StatusFigures()
+    func status(_ findings: [Finding]) async -> PageFigures {
+        var status = PageFigures()
         status.time = base.now()
         status.uptime = started.duration(to: .now)
-        status.obstacles = findings.filter { $0.verdict == .fail }.map { StatusFigures.Obstacle($0) }
+        status.obstacles = findings.filter { $0.verdict == .fail }.map { PageFigures.Obstacle($0) }
         status.hasRelay = base.configuration.hasRelay
         if base.configuration.hasRelay, case .detached(let reason) = path.relay.state { status.relayObstacle = reason }
         status.silence = base.counters.silence
@@ -35,7 +35,7 @@ struct StatusSource: Sendable {
         }
         if endpoints.count > 1 {
             status.endpoints = endpoints.map {
-                StatusFigures.Endpoint(name: $0.name, breaker: BreakerLabel($0.breaker.state).rawValue, waiting: $0.waitingCount)
+                PageFigures.Endpoint(name: $0.name, breaker: BreakerLabel($0.breaker.state).rawValue, waiting: $0.waitingCount)
             }
         }
         status.waiting = path.delivery.waitingCount
@@ -46,19 +46,19 @@ struct StatusSource: Sendable {
         for (proto, service) in zip(base.protocols, path.services) {
             if let devices = await service.registrations() {
                 status.add(
-                    StatusFigures.Registrations(
+                    PageFigures.Registrations(
                         apn: devices.registered[.apn] ?? 0, firebase: devices.registered[.firebase] ?? 0,
                         huawei: devices.registered[.huawei] ?? 0, webPush: devices.registered[.webPush] ?? 0,
                         inDoubt: devices.inDoubt.values.reduce(0, +), unregistered: devices.unregistered))
             }
             status.protocols.append(
-                StatusFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))
+                PageFigures.ProtocolLines(name: proto.name, lines: await service.facts().map { ($0.name, $0.value) }))
         }
         if let figures = path.delivery.webPushFigures {
-            status.protocols.append(StatusFigures.ProtocolLines(name: "web push", lines: figures.lines(hasGorush: path.delivery.hasGorush)))
+            status.protocols.append(PageFigures.ProtocolLines(name: "web push", lines: figures.lines(hasGorush: path.delivery.hasGorush)))
         }
         if base.cluster.isShared {
-            status.protocols.append(StatusFigures.ProtocolLines(name: "cluster", lines: base.cluster.facts.map { ($0.name, $0.value) }))
+            status.protocols.append(PageFigures.ProtocolLines(name: "cluster", lines: base.cluster.facts.map { ($0.name, $0.value) }))
         }
         status.cluster = base.cluster.status
         status.leaseFailure = base.cluster.isShared ? base.cluster.failure : nil
@@ -70,13 +70,13 @@ struct StatusSource: Sendable {
         return status
     }
 
-    private func addFlow(to status: inout StatusFigures) {
+    private func addFlow(to status: inout PageFigures) {
         var history = watch.history
         let end = watch.currentPoint
         history.extend(to: end)
         let start = history.points.first ?? end
-        func step(_ name: String, _ figure: (StatusHistory.Point) -> Int) -> StatusFigures.Step {
-            StatusFigures.Step(name: name, lately: max(0, figure(end) - figure(start)), total: figure(end))
+        func step(_ name: String, _ figure: (PageHistory.Point) -> Int) -> PageFigures.Step {
+            PageFigures.Step(name: name, lately: max(0, figure(end) - figure(start)), total: figure(end))
         }
         status.span = end.time.since(start.time)
         status.gaps = end.count(.gapFound)
@@ -103,25 +103,25 @@ struct StatusSource: Sendable {
         status.answerTimes = base.counters.percentiles(from: start.answerTimes, to: end.answerTimes)
 
         status.chartTimes = history.points.dropFirst().map(\.time)
-        func line(_ name: String, _ figure: (StatusHistory.Point) -> Int) -> StatusFigures.Line {
-            StatusFigures.Line(name: name, values: history.rates(figure))
+        func line(_ name: String, _ figure: (PageHistory.Point) -> Int) -> PageFigures.Line {
+            PageFigures.Line(name: name, values: history.rates(figure))
         }
         status.charts = [
-            StatusFigures.Chart(title: "On the shard", unit: "messages per second", lines: [line("all", { $0.count(.received) })]),
-            StatusFigures.Chart(
+            PageFigures.Chart(title: "On the shard", unit: "messages per second", lines: [line("all", { $0.count(.received) })]),
+            PageFigures.Chart(
                 title: "Requests to this node", unit: "messages per second",
                 lines: KindLabel.allCases.map { kind in
                     line(kind == .query ? "queries" : kind.rawValue + "s") { $0.valid[kind.place] }
                 }),
-            StatusFigures.Chart(
+            PageFigures.Chart(
                 title: "Notifications", unit: "per second",
                 lines: [
                     line("queued") { $0.count(.notificationQueued) }, line("accepted") { $0.count(.notificationAccepted) },
                     line("lost") { $0.count(Counter.givenUp) },
                 ]),
-            StatusFigures.Chart(
+            PageFigures.Chart(
                 title: "Waiting for gorush", unit: "notifications",
-                lines: [StatusFigures.Line(name: "in the outbox", values: history.points.dropFirst().map { Double($0.waiting) })]),
+                lines: [PageFigures.Line(name: "in the outbox", values: history.points.dropFirst().map { Double($0.waiting) })]),
         ]
     }
 }
@@ -134,7 +134,7 @@ extension WebPushFigures {
     }
 }
 
-extension StatusSource {
+extension PageSource {
     private var handled: [Counter] { base.counters.declared.filter { $0.series?.metric == .handled } }
 
     /// Counters of lost messages and notifications.

@@ -6,8 +6,8 @@ import WakuCrypto
 
 /// The page at `/`: one self-contained document, which is complete without JavaScript. With JavaScript, sections marked `data-live` are updated,
 /// and the charts show values under the pointer, from `/status.json`.
-package struct StatusDocument {
-    let status: StatusFigures
+package struct PageDocument {
+    let status: PageFigures
 
     package var text: String { document.text }
 
@@ -121,7 +121,7 @@ package struct StatusDocument {
         """
     }
 
-    private func steps(_ steps: [StatusFigures.Step]) -> [HTML] {
+    private func steps(_ steps: [PageFigures.Step]) -> [HTML] {
         steps.map { step in
             "<li><span>\(step.name)</span><b>\(step.lately.grouped)</b><i>\(step.total.grouped) since the start</i></li>"
         }
@@ -286,7 +286,7 @@ package struct StatusDocument {
 
     private var charts: [HTML] {
         status.charts.enumerated().map { index, chart in
-            StatusChart(chart: chart, times: status.chartTimes).figure(id: "chart\(index)")
+            PageChart(chart: chart, times: status.chartTimes).figure(id: "chart\(index)")
         }
     }
 
@@ -360,7 +360,7 @@ package struct StatusDocument {
             """)
 }
 
-extension StatusFigures {
+extension PageFigures {
     /// The time span of the charts, in words.
     fileprivate var lately: String { max(span, .seconds(1)).inWords }
 }

@@ -4,8 +4,8 @@ import NodeAPI
 import Storage
 
 /// Looks up registrants and notifications in the store, for the status page. Answers contain numbers, states and times: nothing that a client sent.
-struct StatusSearch: Sendable {
-    typealias Line = StatusFigures.ProtocolLines.Line
+struct PageSearch: Sendable {
+    typealias Line = PageFigures.ProtocolLines.Line
 
     private let store: any Store
     private let sources: DeliverySources

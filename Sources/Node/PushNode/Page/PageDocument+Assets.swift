@@ -1,4 +1,4 @@
-extension StatusDocument {
+extension PageDocument {
     static let style = HTML(
         trusted: """
             :root{--back:#f4f5f7;--card:#fff;--text:#1c2128;--quiet:#626b77;--rule:#e1e4e8;--good:#157f3c;--goodback:#e3f5e8;--warn:#8a5a00;--warnback:#fdf1d8;\

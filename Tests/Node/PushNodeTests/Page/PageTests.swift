@@ -9,7 +9,7 @@ import Testing
 @testable import PushNode
 
 @Suite("The HTML of the status page")
-struct StatusPageTests {
+struct PageTests {
     @Test("All interpolated values are escaped")
     func escaping() {
         let hostile = "<script>alert('x')</script> & \"more\"\u{0}\n"
@@ -20,8 +20,8 @@ struct StatusPageTests {
 
     @Test("A relay's reason that is markup stays text, on the page and in JSON")
     func hostileReasons() throws {
-        var status = StatusFigures()
-        status.obstacles = [StatusFigures.Obstacle("relay: <img src=x onerror=alert(1)>", remedy: "<u>restart</u>")]
+        var status = PageFigures()
+        status.obstacles = [PageFigures.Obstacle("relay: <img src=x onerror=alert(1)>", remedy: "<u>restart</u>")]
         status.relayObstacle = "<b>bad</b>"
         status.gorushFailure = "</p><script>"
         status.breaker = .open
@@ -31,7 +31,7 @@ struct StatusPageTests {
             _ = log.raise(.relayDetached, "<i>x</i>", at: .now())
             return log.alarms
         }()
-        let text = StatusDocument(status: status).text
+        let text = PageDocument(status: status).text
         for markup in ["<img", "<b>bad", "<i>x", "</p><script>", "'\"&"] { #expect(!text.contains(markup), "\(markup)") }
         #expect(text.contains("relay: &lt;img src=x onerror=alert(1)&gt;"))
         #expect(text.contains("NOT READY"))
@@ -46,11 +46,11 @@ struct StatusPageTests {
 
     @Test("Devices of Web Push are counted, and not shown where there are none")
     func webPushDevices() throws {
-        var status = StatusFigures()
-        status.add(StatusFigures.Registrations(apn: 2, firebase: 1, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 0))
-        #expect(!StatusDocument(status: status).text.contains("Web Push"))
-        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, huawei: 0, webPush: 3, inDoubt: 0, unregistered: 0))
-        let text = StatusDocument(status: status).text
+        var status = PageFigures()
+        status.add(PageFigures.Registrations(apn: 2, firebase: 1, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 0))
+        #expect(!PageDocument(status: status).text.contains("Web Push"))
+        status.add(PageFigures.Registrations(apn: 0, firebase: 0, huawei: 0, webPush: 3, inDoubt: 0, unregistered: 0))
+        let text = PageDocument(status: status).text
         #expect(text.contains("6 devices") && text.contains("Web Push</dt><dd>3</dd>"))
         let json = try JSONSerialization.jsonObject(with: Data(status.json)) as? [String: Any]
         #expect((json?["registrations"] as? [String: Int])?["webPush"] == 3)
@@ -58,13 +58,13 @@ struct StatusPageTests {
 
     @Test("Several nodes, their partitions, standbys and the last failover")
     func cluster() throws {
-        var status = StatusFigures()
-        #expect(!StatusDocument(status: status).text.contains("data-live=\"cluster\""))
-        #expect(!StatusDocument(status: status).text.contains("posts those to the devices of its partitions"))
-        status.elsewhere = StatusFigures.Step(name: "Handled by other nodes", lately: 1, total: 2)
-        #expect(StatusDocument(status: status).text.contains("posts those to the devices of its partitions"))
+        var status = PageFigures()
+        #expect(!PageDocument(status: status).text.contains("data-live=\"cluster\""))
+        #expect(!PageDocument(status: status).text.contains("posts those to the devices of its partitions"))
+        status.elsewhere = PageFigures.Step(name: "Handled by other nodes", lately: 1, total: 2)
+        #expect(PageDocument(status: status).text.contains("posts those to the devices of its partitions"))
         status.cluster = .sample
-        let text = StatusDocument(status: status).text
+        let text = PageDocument(status: status).text
         for part in [
             "&lt;a&gt;", "this node, maintenance", "6 of 256 partitions have no owner", "standby &lt;s1&gt;",
             "streaming, sync, 1.5 KiB behind, 25 ms", "2025-01-01 00:00:00 UTC: node &lt;c&gt; was lost",
@@ -84,12 +84,12 @@ struct StatusPageTests {
 
     @Test("Each protocol has a section with its lines, and so has JSON; one without lines has none")
     func protocols() throws {
-        var status = StatusFigures()
+        var status = PageFigures()
         status.protocols = [
-            StatusFigures.ProtocolLines(name: "silent", lines: []),
-            StatusFigures.ProtocolLines(name: "<Session>", lines: [("accounts", "7"), ("storage servers connected", "<3> of 4")]),
+            PageFigures.ProtocolLines(name: "silent", lines: []),
+            PageFigures.ProtocolLines(name: "<Session>", lines: [("accounts", "7"), ("storage servers connected", "<3> of 4")]),
         ]
-        let text = StatusDocument(status: status).text
+        let text = PageDocument(status: status).text
         #expect(
             text.contains(
                 """
@@ -105,58 +105,58 @@ struct StatusPageTests {
 
     @Test("A node without a relay does not say that messages come in, and counts devices of Huawei")
     func withoutRelay() {
-        var status = StatusFigures()
+        var status = PageFigures()
         status.hasRelay = false
-        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 0))
-        let empty = StatusDocument(status: status).text
+        status.add(PageFigures.Registrations(apn: 0, firebase: 0, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 0))
+        let empty = PageDocument(status: status).text
         #expect(empty.contains("<li>The database works, gorush is available<br><span>no device is registered</span></li>"))
         #expect(!empty.contains("Messages come in") && !empty.contains("Huawei"))
-        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, huawei: 2, webPush: 0, inDoubt: 0, unregistered: 0))
-        let text = StatusDocument(status: status).text
+        status.add(PageFigures.Registrations(apn: 0, firebase: 0, huawei: 2, webPush: 0, inDoubt: 0, unregistered: 0))
+        let text = PageDocument(status: status).text
         #expect(text.contains("<li>The database works, gorush is available</li>"))
         #expect(text.contains("2 devices") && text.contains("<dt>Huawei</dt><dd>2</dd>"))
     }
 
     @Test("A node without gorush does not say that gorush is available")
     func withoutGorush() {
-        var status = StatusFigures()
+        var status = PageFigures()
         status.hasGorush = false
-        let text = StatusDocument(status: status).text
+        let text = PageDocument(status: status).text
         #expect(text.contains("<p class=\"state good\">none</p>") && !text.contains("available"))
     }
 
     @Test("A gorush that does not answer is shown as failing, although no post has failed yet")
     func gorushThatDoesNotAnswer() {
-        var status = StatusFigures()
-        #expect(StatusDocument(status: status).text.contains("<p class=\"state good\">available</p>"))
+        var status = PageFigures()
+        #expect(PageDocument(status: status).text.contains("<p class=\"state good\">available</p>"))
         status.gorushFailure = "no connection"
-        #expect(StatusDocument(status: status).text.contains("<p class=\"state bad\">fails</p><p class=\"note\">no connection</p>"))
+        #expect(PageDocument(status: status).text.contains("<p class=\"state bad\">fails</p><p class=\"note\">no connection</p>"))
     }
 
     @Test("The reply delay is named beside the time to answer, as it is not part of it")
     func replyDelay() {
-        var status = StatusFigures()
+        var status = PageFigures()
         status.answerTimes = (0.025, 0.1)
-        #expect(!StatusDocument(status: status).text.contains("--reply-delay"))
+        #expect(!PageDocument(status: status).text.contains("--reply-delay"))
         status.replyDelay = .milliseconds(500)
         #expect(
-            StatusDocument(status: status).text.contains(
+            PageDocument(status: status).text.contains(
                 "answers leave no earlier than 500 ms after the receipt (--reply-delay)"))
     }
 
     @Test("An alarm names the section about it, and links to it where the address of the documentation is known")
     func articles() {
-        var status = StatusFigures()
+        var status = PageFigures()
         status.time = .now()
         var log = AlarmLog()
         _ = log.raise(.storeFails, "disk full", at: status.time)
         status.alarms = log.alarms
-        let named = StatusDocument(status: status).text
+        let named = PageDocument(status: status).text
         #expect(named.contains("remedy: article Troubleshooting, section \u{201C}The database, the disk, the machine\u{201D}"))
         #expect(!named.contains("/troubleshooting#"))
         status.documentation = "https://docs.example/\"x"
         #expect(
-            StatusDocument(status: status).text.contains(
+            PageDocument(status: status).text.contains(
                 "<a href=\"https://docs.example/&quot;x/troubleshooting#The-database-the-disk-the-machine\" rel=\"noreferrer\">"))
     }
 
@@ -170,15 +170,15 @@ struct StatusPageTests {
 
     @Test("A new node shows that no message was received, or that no device is registered, instead of that it works")
     func newNode() {
-        var status = StatusFigures()
-        status.messages = [StatusFigures.Step(name: "Received, from everyone", lately: 0, total: 0)]
-        let first = StatusDocument(status: status).text
+        var status = PageFigures()
+        status.messages = [PageFigures.Step(name: "Received, from everyone", lately: 0, total: 0)]
+        let first = PageDocument(status: status).text
         #expect(first.contains("No message has come in yet") && first.contains("<dt>last message</dt><dd>none yet</dd>"))
-        status.messages = [StatusFigures.Step(name: "Received, from everyone", lately: 1, total: 1)]
-        status.add(StatusFigures.Registrations(apn: 0, firebase: 0, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 3))
-        #expect(StatusDocument(status: status).text.contains("no device is registered: clients need the public key"))
-        status.add(StatusFigures.Registrations(apn: 1, firebase: 0, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 0))
-        #expect(!StatusDocument(status: status).text.contains("no device is registered: clients need"))
+        status.messages = [PageFigures.Step(name: "Received, from everyone", lately: 1, total: 1)]
+        status.add(PageFigures.Registrations(apn: 0, firebase: 0, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 3))
+        #expect(PageDocument(status: status).text.contains("no device is registered: clients need the public key"))
+        status.add(PageFigures.Registrations(apn: 1, firebase: 0, huawei: 0, webPush: 0, inDoubt: 0, unregistered: 0))
+        #expect(!PageDocument(status: status).text.contains("no device is registered: clients need"))
     }
 
     @Test("Warnings and errors are counted by message, the latest first, and bounded")
@@ -189,10 +189,10 @@ struct StatusPageTests {
         tally.add("peer <b>lost</b>", reason: nil, count: 1, at: start + .seconds(1))
         tally.add("failed to store message", reason: "<i>", count: 4, at: start + .seconds(2))
         #expect(tally.entries.map(\.count) == [7, 1])
-        var status = StatusFigures()
-        #expect(StatusDocument(status: status).text.contains("None since the start."))
+        var status = PageFigures()
+        #expect(PageDocument(status: status).text.contains("None since the start."))
         status.errors = tally.entries
-        let text = StatusDocument(status: status).text
+        let text = PageDocument(status: status).text
         #expect(
             text.contains(
                 "<tr><td>failed to store message<br><span>&lt;i&gt;</span></td><td class=\"number\">7</td><td class=\"number\"><time>2025-01-01 00:00:02"
@@ -240,19 +240,19 @@ struct StatusPageTests {
             [Duration.seconds(5), .seconds(600), .seconds(7500), .seconds(266_400)].map(\.inWords) == [
                 "5 s", "10 min", "2 h 5 min", "3 d 2 h",
             ])
-        #expect([0, 1, 1.5, 4, 7, 20, 21].map(StatusChart.niceTop) == [1, 1, 2, 5, 10, 20, 50])
+        #expect([0, 1, 1.5, 4, 7, 20, 21].map(PageChart.niceTop) == [1, 1, 2, 5, 10, 20, 50])
         #expect(Timestamp(rawValue: 1_735_689_600_500_000_000).clock == "2025-01-01 00:00:00")
     }
 
     @Test("The charts extend to the present, without a last step that is too short to tell a rate, and forget what is old")
     func history() {
-        func point(_ seconds: Int, _ received: Int) -> StatusHistory.Point {
-            StatusHistory.Point(
+        func point(_ seconds: Int, _ received: Int) -> PageHistory.Point {
+            PageHistory.Point(
                 time: Timestamp(rawValue: 1_000_000_000_000) + .seconds(seconds), counts: [.received: received], valid: [0, 0, 0],
                 waiting: 0,
                 answerTimes: [])
         }
-        var history = StatusHistory()
+        var history = PageHistory()
         history.extend(to: point(0, 0))
         history.extend(to: point(1, 3))
         #expect(history.rates { $0.count(.received) } == [3])
@@ -263,7 +263,7 @@ struct StatusPageTests {
         history.add(point(2, 30))
         #expect(history.rates { $0.count(.received) } == [3, 3.4, 0])
         for index in 0..<500 { history.add(point(10 + index, 0)) }
-        #expect(history.points.count == StatusHistory.limit)
+        #expect(history.points.count == PageHistory.limit)
     }
 }
 
