@@ -37,7 +37,7 @@ struct MessagePath: Sendable {
             workLimit: base.configuration.workLimit, answerLimit: delivery.configuration.answerLimit)
         services = try base.protocols.map { spoken in
             guard let registrations = spoken.registrations, let limits = limits[spoken.number] else { return try spoken.makeService(node) }
-            return try LimitedService(spoken, registrations, limits: limits, node: node)
+            return try RegistrationTableService(spoken, registrations, limits: limits, node: node)
         }
         // In a cluster, a node loads the deliveries of its devices once it knows its partitions.
         if !base.cluster.isShared { try delivery.load() }

@@ -25,7 +25,7 @@ extension Admin.Registrations {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @OptionGroup var filter: FilterOptions
-        @OptionGroup var page: Page
+        @OptionGroup var page: PageOptions
 
         func execute() async throws {
             let store = try await openStore()

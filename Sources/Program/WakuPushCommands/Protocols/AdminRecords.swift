@@ -24,7 +24,7 @@ extension Admin.Records {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @OptionGroup var page: Page
+        @OptionGroup var page: PageOptions
 
         func execute() async throws {
             let store = try await openStore()

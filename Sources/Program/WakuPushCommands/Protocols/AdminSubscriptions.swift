@@ -58,7 +58,7 @@ extension Admin.Subscriptions {
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @OptionGroup var filter: SubscriptionFilterOptions
-        @OptionGroup var page: Page
+        @OptionGroup var page: PageOptions
 
         func execute() async throws {
             let isOpened = admin.identityFile != nil

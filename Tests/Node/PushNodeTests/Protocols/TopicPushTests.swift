@@ -291,7 +291,7 @@ struct TopicPushTests {
     func importDuringAMinute() async throws {
         try await withNode(limits: .standard) { node in
             try await register(node, try registration())
-            let service = try #require(node.services.first { $0 is LimitedService })
+            let service = try #require(node.services.first { $0 is RegistrationTableService })
             #expect(service.limitReport?.payers.count == 1)
             try await service.reload()
             #expect(service.limitReport?.payers.count == 1)

@@ -6,7 +6,7 @@ package import Storage
 
 /// The service of a protocol whose devices are in a ``RegistrationTable``. Adds the work that is the same for all such protocols: counting and limiting
 /// devices, and showing them to operators.
-package struct LimitedService: ProtocolService {
+package struct RegistrationTableService: ProtocolService {
     private let service: any ProtocolService
     private let registrations: any OperatedRegistrations
     private let limits: RegistrationLimits

@@ -1,7 +1,6 @@
 import LoopbackRelay
 import LoopbackServer
 import WakuPushCommands
-import Waku
 
 extension LoopbackServer {
     /// Serves a network on a free port while `body` runs with its URL.
@@ -18,20 +17,5 @@ extension LoopbackServer {
         } _: {
             try await body("http://127.0.0.1:\($0)")
         }
-    }
-}
-
-extension Relay {
-    /// Runs the relay while `body` runs, and closes it afterwards.
-    func running<R>(
-        deliver: @escaping @Sendable ([ReceivedMessage]) async -> Void = { _ in }, _ body: () async throws -> R
-    ) async throws -> R {
-        let task = Task { await run(deliver: deliver) }
-        let result: Result<R, any Error>
-        do { result = .success(try await body()) } catch { result = .failure(error) }
-        task.cancel()
-        await task.value
-        await close()
-        return try result.get()
     }
 }

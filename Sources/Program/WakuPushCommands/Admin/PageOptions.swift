@@ -1,7 +1,7 @@
 import ArgumentParser
 
 /// Selects a part of a list.
-struct Page: ParsableArguments {
+struct PageOptions: ParsableArguments {
     @Option(help: "Maximum number of results.") var limit = ResultLimit()
     @Option(help: "Number of results to skip.") var offset = 0
 
