@@ -1,6 +1,6 @@
 """A server of oxenmq's framing on pyzmq's ROUTER, with CURVE unless the endpoint is a path: the peer of Tests/Session/SessionProtocolTests.
 
-    oxen_router.py <file of commands, which has none> ENDPOINT      ENDPOINT: tcp or ipc:///path
+    oxen_router.py <file of commands, which has none> ENDPOINT [HEARTBEAT]      ENDPOINT: tcp or ipc:///path; HEARTBEAT: ms between PINGs
 
 It says "ready ENDPOINT KEY", then "greeted N" for every HI, "bye" for every BYE, and does what requests ask for by their command:
 echo, silent, refuse, forbid, bye, end, odd, parts, flood (body: count and size), big (body: size).
@@ -15,6 +15,8 @@ context = zmq.Context()
 context.set(zmq.MAX_SOCKETS, 20_000)
 router = context.socket(zmq.ROUTER)
 router.router_mandatory, router.sndhwm, router.rcvhwm, router.linger = 1, 0, 0, 0
+if len(sys.argv) > 3:
+    router.heartbeat_ivl, router.heartbeat_timeout = int(sys.argv[3]), 60_000
 public, secret = zmq.curve_keypair()
 if sys.argv[2] == "tcp":
     router.curve_server, router.curve_secretkey = True, secret

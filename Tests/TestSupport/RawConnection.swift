@@ -40,27 +40,35 @@ package final class RawConnection: Sendable {
         return descriptor
     }
 
+    package func send(_ text: String) { send(Array(text.utf8)) }
+
     /// Sends bytes. They are lost if the peer has closed the connection.
-    package func send(_ text: String) {
-        guard !text.isEmpty else { return }
-        let bytes = Array(text.utf8)
+    package func send(_ bytes: [UInt8]) {
+        guard !bytes.isEmpty else { return }
         _ = bytes.withUnsafeBytes { Glibc.send(descriptor, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
     }
 
     /// Whether the other side closed the connection. Received bytes are discarded.
     package var isClosed: Bool {
-        var text = ""
-        return receive(into: &text)
+        var bytes: [UInt8] = []
+        return receive(into: &bytes)
     }
 
     /// Adds what has arrived to a text, and returns whether the other side closed the connection.
     package func receive(into text: inout String) -> Bool {
+        var bytes: [UInt8] = []
+        defer { text += String(decoding: bytes, as: UTF8.self) }
+        return receive(into: &bytes)
+    }
+
+    /// Adds the bytes that have arrived, and returns whether the other side closed the connection.
+    package func receive(into bytes: inout [UInt8]) -> Bool {
         var buffer = [UInt8](repeating: 0, count: 4096)
         while true {
             let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
             if count == 0 { return true }
             if count < 0 { return errno != EAGAIN && errno != EINTR }
-            text += String(decoding: buffer.prefix(count), as: UTF8.self)
+            bytes += buffer.prefix(count)
         }
     }
 }

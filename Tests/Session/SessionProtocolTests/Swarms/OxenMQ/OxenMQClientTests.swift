@@ -1,4 +1,5 @@
 import Foundation
+import NIOCore
 import Synchronization
 import TestSupport
 import Testing
@@ -119,6 +120,25 @@ struct OxenMQClientTests {
         #expect(log.of(connection) == [.hello, .closed(.disconnected)])
     }
 
+    // MARK: Heartbeats: the client has no event for them
+
+    /// libzmq ends a connection after a box that it cannot open.
+    @Test func pingsOfTheServerAreAnswered() async throws {
+        var dialog = try await Dialog(with: try PythonRouter(heartbeat: .milliseconds(20)))
+        try await eventually { try dialog.exchange() && dialog.answerCount >= 3 }
+        try await dialog.greet()
+    }
+
+    @Test func pingIsAnsweredByTheServer() async throws {
+        var dialog = try await Dialog(with: router)
+        try await eventually { try dialog.exchange() }
+        #expect(dialog.frameCount == 0)
+        dialog.connection.sendPing()
+        try await eventually { try dialog.exchange() && dialog.frameCount == 1 }
+        try await dialog.greet()
+        #expect(dialog.answerCount == 0)
+    }
+
     @Test func serverWithAnotherKeyIsNotTalkedTo() async throws {
         let address = try await router.address
         let connection = ConnectionNumber(rawValue: 1)
@@ -190,11 +210,63 @@ final class EventLog: Sendable {
     }
 }
 
+/// A client's connection to a router, whose bytes are seen.
+private struct Dialog {
+    var connection: ZMTPConnection
+    /// Ends with the dialog, unless it is used elsewhere.
+    private let router: PythonRouter
+    private let socket: RawConnection
+    private var messages: [[[UInt8]]] = []
+    /// How often the router sent something after the handshake.
+    private(set) var frameCount = 0
+    /// How often the connection answered it by itself.
+    private(set) var answerCount = 0
+
+    init(with router: PythonRouter) async throws {
+        self.router = router
+        let (address, sodium) = (try await router.address, try Sodium.load())
+        let curve = try CurveHandshake(sodium: sodium, serverKey: try #require(address.serverKey), key: CurveKey(sodium: sodium))
+        connection = ZMTPConnection(curve: curve, maximumPartByteCount: 1000)
+        socket = try RawConnection(port: try #require(address.endpoint.split(separator: ":").last.flatMap { UInt16($0) }))
+    }
+
+    /// Sends what waits, and takes what has arrived.
+    ///
+    /// - Returns: whether the handshake has ended.
+    mutating func exchange() throws -> Bool {
+        if let bytes = connection.takeOutbound() { socket.send(Array(buffer: bytes)) }
+        var bytes: [UInt8] = []
+        let isClosed = socket.receive(into: &bytes)
+        try #require(!isClosed)
+        guard !bytes.isEmpty else { return connection.isOpen }
+        let wasOpen = connection.isOpen
+        connection.receive(ByteBuffer(bytes: bytes))
+        while let event = try connection.next() { if case .message(let parts) = event { messages.append(parts) } }
+        guard wasOpen else { return connection.isOpen }
+        frameCount += 1
+        if connection.outboundByteCount > 0 { answerCount += 1 }
+        return true
+    }
+
+    /// Sends HI, and waits for HELLO.
+    mutating func greet() async throws {
+        connection.send(OxenMQSession.greeting)
+        try await eventually {
+            _ = try exchange()
+            return !messages.isEmpty
+        }
+        #expect(messages == [[Array("HELLO".utf8)]])
+    }
+}
+
 /// `Tests/Interop/oxen_router.py` as a process.
 private struct PythonRouter: Sendable {
     let peer: PythonPeer
 
-    init(_ endpoint: String = "tcp") throws { peer = try PythonPeer("oxen_router.py", [endpoint]) }
+    /// - Parameter heartbeat: nil: it sends no PINGs.
+    init(_ endpoint: String = "tcp", heartbeat: Duration? = nil) throws {
+        peer = try PythonPeer("oxen_router.py", [endpoint] + (heartbeat.map { ["\(Int($0 / .milliseconds(1)))"] } ?? []))
+    }
 
     var address: OxenAddress {
         get async throws {
