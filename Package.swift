@@ -114,7 +114,7 @@ func tests(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
         name: "\(name)Tests", dependencies: [.byName(name: name), "TestSupport"] + dependencies, swiftSettings: testing)
 }
 
-// MARK: - C: system libraries, those that are opened at run time (CPostgres, CSodium, CZeroMQ), and generated messages
+// MARK: - C: system libraries, those that are opened at run time (CPostgres, CSodium), and generated messages
 
 package.targets += room(
     "C",
@@ -128,7 +128,6 @@ package.targets += room(
         .target(name: "CSQLite", linkerSettings: [.linkedLibrary("sqlite3")]),
         .target(name: "CPostgres"),
         .target(name: "CSodium"),
-        .target(name: "CZeroMQ"),
         .target(name: "CVersion", cSettings: [.define("WAKU_PUSH_COMMIT", to: commit)]),
     ])
 
@@ -231,7 +230,7 @@ package.targets += room(
                 "Core", "Delivery", "HTTPService", "NIOSupport", "NodeAPI", "NodeMetrics", "RateLimits", "SessionProtocol", "Storage",
                 "Waku", "WakuCrypto", deque, httpTypes, hummingbird, hummingbirdCore, logging, nio, nioSockets,
             ]),
-        library("SessionStandIns", ["CZeroMQ", "Core", "SessionProtocol", "WakuCrypto"]),
+        library("SessionStandIns", ["Core", "SessionProtocol", "WakuCrypto", nio, nioSockets]),
     ])
 
 // MARK: - Client: the client's half of Status, and the receiver's of Web Push

@@ -11,7 +11,7 @@ struct Crash: AsyncParsableCommand {
         discussion: """
             Ten phones register devices, change and end registrations, and have each other notified, all the time. Four of them are clients of the \
             library PushClient, with their state in SQLite, which are killed and reopened as well. Three accounts of Session subscribe devices over \
-            HTTP, and storage servers report messages for them, if libsodium and libzmq are installed. A round starts a daemon and ends it. What the dead daemon left on disk is compared with all that it had promised, before another may mend it from the network; what the \
+            HTTP, and storage servers report messages for them, if libsodium is installed. A round starts a daemon and ends it. What the dead daemon left on disk is compared with all that it had promised, before another may mend it from the network; what the \
             next one has is compared again, by its database and by what it answers.
             """)
 

@@ -52,7 +52,7 @@ struct CostBench: Sendable {
         return Self.result([.deriveTopicKey], cpuMicroseconds: run.cpuMicroseconds)
     }
 
-    /// Empty without libsodium or libzmq.
+    /// Empty without libsodium.
     private func session() async throws -> [BenchResult] {
         guard let results = try? await SessionBench(settings: settings).measureRequests() else { return [] }
         let works: [(name: String, work: [WorkKind])] = [

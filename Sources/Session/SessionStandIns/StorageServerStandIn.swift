@@ -30,27 +30,27 @@ package final class StorageServerStandIn: Sendable {
     private let swarms: [UInt64]
 
     /// - Parameters:
-    ///   - sodium: Verifies signatures; nil to skip verification in benchmarks of the client side.
+    ///   - verifies: Whether signatures are verified; false in benchmarks of the client side.
     ///   - swarms: A swarm id for each server to run. Each server has its own address and key.
     /// - Throws: `OxenMQServer.Failure`
-    package init(library: ZeroMQLibrary, sodium: Sodium?, swarms: [UInt64]) async throws {
+    package init(sodium: Sodium, verifies: Bool = true, swarms: [UInt64]) async throws {
         let monitors = Monitors()
-        let verifier = MonitorRequestVerifier(sodium: sodium)
+        let verifier = MonitorRequestVerifier(sodium: verifies ? sodium : nil)
         self.monitors = monitors
         self.swarms = swarms
-        server = try await OxenMQServer(library: library, ports: swarms.map { _ in 0 }) { peer, parts in
+        server = try await OxenMQServer(sodium: sodium, ports: swarms.map { _ in 0 }) { peer, parts in
             monitors.state.withLock { Self.answer(parts, of: peer, verifier, &$0) }
         }
     }
 
-    /// Runs servers until the body returns or throws.
+    /// Runs servers that verify no signatures until the body returns or throws.
     ///
     /// - Parameter swarms: a swarm id for each server to run.
     /// - Throws: `OxenMQServer.Failure`, and errors of `body`.
     package static func running<R: Sendable>(
-        library: ZeroMQLibrary, swarms: [UInt64], _ body: (StorageServerStandIn) async throws -> R
+        sodium: Sodium, swarms: [UInt64], _ body: (StorageServerStandIn) async throws -> R
     ) async throws -> R {
-        let servers = try await StorageServerStandIn(library: library, sodium: nil, swarms: swarms)
+        let servers = try await StorageServerStandIn(sodium: sodium, verifies: false, swarms: swarms)
         do {
             let result = try await body(servers)
             await servers.shutDown()

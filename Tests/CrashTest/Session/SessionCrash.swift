@@ -15,7 +15,7 @@ struct SessionCrash: Sendable {
     private let phones: [SessionPhone]
     private let seed: UInt64
 
-    /// Returns nil, and prints so, when libsodium or libzmq is not installed.
+    /// Returns nil, and prints so, when libsodium is not installed.
     static func make(in stage: Stage, seed: UInt64) async throws -> SessionCrash? {
         do {
             return try SessionCrash(try await SessionStage(in: stage.folder.path), stage.gorush, seed: seed)

@@ -21,10 +21,10 @@ final class SessionStage: Sendable {
     private let http = CurlClient()
     private let port = Mutex<UInt16?>(nil)
 
-    /// - Throws: `OptionalLibraryError` when libsodium or libzmq is not installed; ``Failed``.
+    /// - Throws: `OptionalLibraryError` when libsodium is not installed; ``Failed``.
     init(in folder: String) async throws {
         sodium = try Sodium.load()
-        servers = try await StorageServerStandIn(library: try ZeroMQLibrary.load(), sodium: sodium, swarms: Self.swarms)
+        servers = try await StorageServerStandIn(sodium: sodium, swarms: Self.swarms)
         let secret = SecretBytes.random(count: OnionKey.byteCount)
         onion = OnionClient(serverKey: sodium.x25519PublicKey(of: secret), sodium: sodium)
         (keyPath, nodesPath) = (folder + "/onion.key", folder + "/nodes.json")

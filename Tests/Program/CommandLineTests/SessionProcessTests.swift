@@ -120,7 +120,7 @@ struct SessionProcessTests {
     }
 
     @Test func libraryThatCannotBeOpenedIsOneLine() async throws {
-        for name in ["libsodium.so.23", "libzmq.so.5"] { try write("not a library", to: folder.path + "/" + name) }
+        try write("not a library", to: folder.path + "/libsodium.so.23")
         let ended = try await run(
             [
                 "serve", "--identity", key.path, "--data", folder.path + "/other", "--http", "127.0.0.1:0", "--session-http",

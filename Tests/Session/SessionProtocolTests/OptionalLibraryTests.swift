@@ -17,22 +17,6 @@ import Testing
             """)
     }
 
-    @Test func prototypesOfZeroMQMatchItsHeader() async {
-        await expectToCompile(
-            """
-            #include <zmq.h>
-            #include "CZeroMQ.h"
-            _Static_assert(sizeof(czmq_msg_t) == sizeof(zmq_msg_t) && _Alignof(czmq_msg_t) >= _Alignof(zmq_msg_t), "message");
-            // The layout is the same: so the functions may take either.
-            #define czmq_msg_t zmq_msg_t
-            #define CHECK(result, name, parameters) \\
-                _Static_assert(__builtin_types_compatible_p(result(*) parameters, __typeof__(&name)), #name);
-            CZEROMQ_FUNCTIONS(CHECK)
-            #define NUMBER(name, value) _Static_assert(name == value, #name);
-            CZEROMQ_NUMBERS(NUMBER)
-            """)
-    }
-
     @Test func prototypesOfPostgreSQLMatchItsHeader() async {
         await expectToCompile(
             """
@@ -72,7 +56,7 @@ import Testing
     }
 
     /// <https://systemd.io/ELF_DLOPEN_METADATA/>: owner FDO, type 0x407c0c0a, JSON with the name of the library.
-    @Test(arguments: [("libsodium.so.23", "session"), ("libzmq.so.5", "session"), ("libpq.so.5", "postgresql")])
+    @Test(arguments: [("libsodium.so.23", "session"), ("libpq.so.5", "postgresql")])
     func programNamesTheLibraryInAnELFNote(soname: String, feature: String) async throws {
         let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         let notes = try await ExternalTool.run("readelf", ["--wide", "--notes", "--string-dump=.note.dlopen", program]).output
@@ -93,7 +77,7 @@ import Testing
         let ended = try await ExternalTool.run(
             "cc",
             ["-fsyntax-only", "-Wall", "-I/usr/include/postgresql"]
-                + ["CSodium", "CZeroMQ", "CPostgres"].map { "-I\(Self.sources)/\($0)/include" } + ["-xc", "-"],
+                + ["CSodium", "CPostgres"].map { "-I\(Self.sources)/\($0)/include" } + ["-xc", "-"],
             input: source)
         guard ended.status == 0 else { throw TestFailure(ended.errors) }
     }

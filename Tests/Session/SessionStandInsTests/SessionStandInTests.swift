@@ -85,7 +85,7 @@ import WakuCrypto
     }
 
     @Test func storageServerMonitorsAndReports() async throws {
-        let server = try await StorageServerStandIn(library: try .load(), sodium: sodium, swarms: [5])
+        let server = try await StorageServerStandIn(sodium: sodium, swarms: [5])
         let (connections, events) = try await connect(to: server)
         let connection = ConnectionNumber(rawValue: 1)
         let (person, group) = (try client(), try client(.group))
@@ -116,7 +116,7 @@ import WakuCrypto
     }
 
     @Test func manyServersAreTellable() async throws {
-        let servers = try await StorageServerStandIn(library: try .load(), sodium: nil, swarms: [5, 6, 7])
+        let servers = try await StorageServerStandIn(sodium: sodium, verifies: false, swarms: [5, 6, 7])
         let events = Events()
         let connections = OxenMQClient(sodium: try .load()) { connection, event in
             if connection.rawValue == 2 { events.append(event) }
@@ -138,7 +138,7 @@ import WakuCrypto
     }
 
     @Test func forgottenConnectionsAreNotCounted() async throws {
-        let server = try await StorageServerStandIn(library: try .load(), sodium: nil, swarms: [5])
+        let server = try await StorageServerStandIn(sodium: sodium, verifies: false, swarms: [5])
         let (connections, events) = try await connect(to: server)
         let group = try client(.group)
         let entry = group.monitorEntry(of: SessionClient.Device(token: "token"), at: 1_700_000_000)
@@ -155,35 +155,25 @@ import WakuCrypto
 
     @Test func serversEndWhenTheirUseFails() async throws {
         struct Failure: Error {}
-        let library = try ZeroMQLibrary.load()
         var port: UInt16?
         await #expect(throws: Failure.self) {
-            try await StorageServerStandIn.running(library: library, swarms: [5]) { servers in
+            try await StorageServerStandIn.running(sodium: sodium, swarms: [5]) { servers in
                 port = servers.descriptions.first?.port
                 throw Failure()
             }
         }
         // The port is free again.
-        await (try OxenMQServer(library: library, ports: [try #require(port)]) { _, _ in [] }).shutDown()
+        await (try OxenMQServer(sodium: sodium, ports: [try #require(port)]) { _, _ in [] }).shutDown()
     }
 
     @Test func portThatIsInUseIsAnError() async throws {
-        let server = try await OxenMQServer(library: try .load()) { _, _ in [] }
+        let server = try await OxenMQServer(sodium: sodium) { _, _ in [] }
         let port = try #require(server.listeners.first).port
         let error = await #expect(throws: OxenMQServer.Failure.self) {
-            _ = try await OxenMQServer(library: try .load(), ports: [0, port]) { _, _ in [] }
+            _ = try await OxenMQServer(sodium: sodium, ports: [0, port]) { _, _ in [] }
         }
-        #expect(error?.description == "ZeroMQ cannot listen: Address already in use")
+        #expect(error?.description == "OxenMQ cannot listen: Address already in use")
         await server.shutDown()
-    }
-
-    @Test func missingLibrarySaysWhatToInstall() {
-        #expect { _ = try ZeroMQLibrary(opening: "libzmq.so.9999") } throws: { error in
-            "\(error)".contains("install libzmq5")
-        }
-        #expect { _ = try ZeroMQLibrary(opening: "libc.so.6") } throws: { error in
-            "\(error)".contains("zmq_errno")
-        }
     }
 }
 
@@ -200,7 +190,7 @@ struct SessionStandInInteropTests {
     }
 
     @Test func storageServerIsOneForPyzmq() async throws {
-        let server = try await StorageServerStandIn(library: try .load(), sodium: sodium, swarms: [5])
+        let server = try await StorageServerStandIn(sodium: sodium, swarms: [5])
         let description = try #require(server.descriptions.first)
         let key = Ed25519PrivateKey.generate()
         let client = try #require(SessionClient(sodium: sodium, key: key))

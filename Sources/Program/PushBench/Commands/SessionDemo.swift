@@ -20,7 +20,7 @@ struct SessionDemo: ReportingCommand {
         discussion: """
             The demo starts a node that is Session's push server, three storage servers, and a fake gorush that prints what is posted to it, on free \
             ports of 127.0.0.1. A client subscribes by an onion request, the storage servers report messages, and the client opens the notification. \
-            Each step is checked: the exit code is 0 only if all of them followed the protocol. Needs libsodium23 and libzmq5.
+            Each step is checked: the exit code is 0 only if all of them followed the protocol. Needs libsodium23.
             """)
 
     /// Two of the servers are in the first swarm, so that messages are reported twice.
@@ -30,8 +30,7 @@ struct SessionDemo: ReportingCommand {
         let folder = NSTemporaryDirectory() + "waku-push-demo-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let sodium = try Sodium.load()
-        let library = try ZeroMQLibrary.load()
-        let servers = try await StorageServerStandIn(library: library, sodium: sodium, swarms: Self.swarms)
+        let servers = try await StorageServerStandIn(sodium: sodium, swarms: Self.swarms)
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let nodes = folder + "/nodes.json"
         try Data(StorageServerStandIn.nodesFile(servers.descriptions).utf8).write(to: URL(fileURLWithPath: nodes))

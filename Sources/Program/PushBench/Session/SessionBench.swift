@@ -22,19 +22,18 @@ struct SessionBench: Sendable {
     let serverCount: Int
     let renewalRate: Double
     let sodium: Sodium
-    let library: ZeroMQLibrary
 
     /// - Parameters:
     ///   - subscriptionCount: the number of subscriptions that are loaded at the start.
     ///   - serverCount: the number of storage servers on which subscriptions are renewed.
     ///   - renewalRate: renewals a second.
-    /// - Throws: if libsodium or libzmq is missing.
+    /// - Throws: if libsodium is missing.
     init(settings: BenchSettings, subscriptionCount: Int = 1_500_000, serverCount: Int = 2000, renewalRate: Double = 3500) throws {
         self.settings = settings
         self.subscriptionCount = subscriptionCount
         self.serverCount = serverCount
         self.renewalRate = renewalRate
-        (sodium, library) = (try Sodium.load(), try ZeroMQLibrary.load())
+        sodium = try Sodium.load()
     }
 
     /// An HTTP client with as many connections as ``inFlight`` requests need.
@@ -44,9 +43,9 @@ struct SessionBench: Sendable {
     func measureRequests() async throws -> [BenchResult] {
         // The node's number of connections depends on this limit.
         DescriptorLimit.raise()
-        return try await StorageServerStandIn.running(library: library, swarms: Self.swarms) { servers in
+        return try await StorageServerStandIn.running(sodium: sodium, swarms: Self.swarms) { servers in
             try await settings.withFolder { folder in
-                let floor = SessionFloor(settings: settings, sodium: sodium, library: library, folder: folder)
+                let floor = SessionFloor(settings: settings, sodium: sodium, folder: folder)
                 return try await settings.withFolder { try await measureNode(in: $0, with: servers, floor) }
             }
         }

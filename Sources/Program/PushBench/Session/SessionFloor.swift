@@ -14,7 +14,6 @@ struct SessionFloor: Sendable {
 
     let settings: BenchSettings
     let sodium: Sodium
-    let library: ZeroMQLibrary
     /// The folder of the database of ``PrimitiveMeter``.
     let folder: String
 
@@ -117,12 +116,12 @@ struct SessionFloor: Sendable {
     /// The cost of a message from a server's thread to a client's handler. Includes both sides.
     private func curveMessage() async throws -> FloorCost {
         let peers = Mutex<[OxenMQServer.Peer]>([])
-        let server = try await OxenMQServer(library: library) { peer, parts in
+        let server = try await OxenMQServer(sodium: sodium) { peer, parts in
             guard parts == [Array("HI".utf8)] else { return [] }
             peers.withLock { $0.append(peer) }
             return [[Array("HELLO".utf8)]]
         }
-        guard let listener = server.listeners.first else { throw BenchError(code: .unavailable, message: "ZeroMQ does not listen") }
+        guard let listener = server.listeners.first else { throw BenchError(code: .unavailable, message: "OxenMQ does not listen") }
         let received = Atomic(0)
         let client = OxenMQClient(sodium: sodium) { _, event in
             if case .command = event { received.add(1, ordering: .relaxed) }

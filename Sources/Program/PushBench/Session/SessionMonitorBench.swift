@@ -8,10 +8,10 @@ import WakuCrypto
 extension SessionBench {
     /// The monitor alone: renewals on connections to `serverCount` storage servers. These are in this process too: the CPU time includes theirs.
     func measureRenewals() async throws -> BenchResult {
-        // Descriptors for both ends of a connection, and for each end's further needs.
-        let serverCount = min(serverCount, max((DescriptorLimit.raise() - 500) / 8, 1))
+        // Descriptors for both ends of a connection, and the listener.
+        let serverCount = min(serverCount, max((DescriptorLimit.raise() - 500) / 4, 1))
         settings.progress("session renewals: \(serverCount) connections", 0)
-        return try await StorageServerStandIn.running(library: library, swarms: (0..<serverCount).map(Self.swarm)) { servers in
+        return try await StorageServerStandIn.running(sodium: sodium, swarms: (0..<serverCount).map(Self.swarm)) { servers in
             try await settings.withFolder { try await measureRenewals(on: servers, serverCount, in: $0) }
         }
     }

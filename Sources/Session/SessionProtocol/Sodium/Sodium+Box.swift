@@ -1,5 +1,5 @@
 import CSodium
-import WakuCrypto
+package import WakuCrypto
 
 extension Sodium {
     /// `crypto_box` of NaCl: X25519, XSalsa20 and Poly1305. A box is `tag(16) ‖ ciphertext`.
@@ -15,7 +15,7 @@ extension Sodium {
     ///   - point: The peer's public key.
     /// - Throws: ``CryptoError/invalidKey`` unless the peer's key is 32 bytes of a point that is not of small order.
     /// - Precondition: The secret has 32 bytes.
-    func boxKey(_ secret: SecretBytes, with point: [UInt8]) throws(CryptoError) -> SymmetricKey {
+    package func boxKey(_ secret: SecretBytes, with point: [UInt8]) throws(CryptoError) -> SymmetricKey {
         precondition(secret.count == 32)
         guard point.count == 32 else { throw .invalidKey }
         return SymmetricKey(
@@ -28,7 +28,7 @@ extension Sodium {
     }
 
     /// - Precondition: The nonce has 24 bytes, and is never used twice with the same key.
-    func boxSeal(_ plain: [UInt8], key: SymmetricKey, nonce: [UInt8]) -> [UInt8] {
+    package func boxSeal(_ plain: [UInt8], key: SymmetricKey, nonce: [UInt8]) -> [UInt8] {
         precondition(nonce.count == Box.nonceByteCount)
         let sealed = output(count: plain.count + Box.tagByteCount) { sealed in
             key.secret.withBytes { functions.crypto_box_easy_afternm(sealed, plain, UInt64(plain.count), nonce, $0.baseAddress) }
@@ -39,7 +39,7 @@ extension Sodium {
 
     /// - Throws: ``CryptoError/truncated``, ``CryptoError/authenticationFailed``
     /// - Precondition: The nonce has 24 bytes.
-    func boxOpen(_ sealed: ArraySlice<UInt8>, key: SymmetricKey, nonce: [UInt8]) throws(CryptoError) -> [UInt8] {
+    package func boxOpen(_ sealed: ArraySlice<UInt8>, key: SymmetricKey, nonce: [UInt8]) throws(CryptoError) -> [UInt8] {
         precondition(nonce.count == Box.nonceByteCount)
         guard sealed.count >= Box.tagByteCount else { throw .truncated }
         let opened = output(count: sealed.count - Box.tagByteCount) { plain in

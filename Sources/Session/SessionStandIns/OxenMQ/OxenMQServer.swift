@@ -1,16 +1,16 @@
-import CZeroMQ
-import Foundation
-import SessionProtocol
-import WakuCrypto
+import NIOCore
+import NIOPosix
+package import SessionProtocol
+import Synchronization
 
-/// A server with oxenmq's framing and CURVE on ROUTER sockets, as in storage servers, for the benchmark, the demo and tests. It accepts any client,
-/// on one or many addresses, each with its own key. Uses a single thread.
+/// A server with oxenmq's framing and CURVE, as storage servers are, for the benchmark, the demo and tests. It accepts any client, on one or many
+/// addresses, each with its own key. Uses a single thread.
 package final class OxenMQServer: Sendable {
-    /// A client's current connection.
+    /// A connection of a client.
     package struct Peer: Hashable, Sendable {
         /// The index of the listener.
         package let listener: Int
-        let identity: [UInt8]
+        let connection: Int
     }
 
     /// An address of 127.0.0.1.
@@ -25,135 +25,147 @@ package final class OxenMQServer: Sendable {
         package let description: String
     }
 
-    private let mailbox: OxenMQMailbox
-    /// Left when the thread ends.
-    private let running = DispatchGroup()
+    /// Called with a message's parts; returns the messages to send to the peer.
+    package typealias Handler = @Sendable (Peer, [[UInt8]]) -> [[[UInt8]]]
+
+    private struct Mailbox {
+        var messages: [(peer: Peer, parts: [[UInt8]])] = []
+        var isClosed = false
+    }
+
+    private let group: MultiThreadedEventLoopGroup
+    private let connections: NIOLoopBoundBox<OxenMQServerLoop>
+    private let mailbox = Mutex(Mailbox())
     package let listeners: [Listener]
 
     /// - Parameters:
-    ///   - library: libzmq, loaded by ``ZeroMQLibrary/load()``.
     ///   - ports: Ports of 127.0.0.1, one for each listener; 0 for any free port.
-    ///   - handler: Called with the parts of every message, HI and BYE included, on the server's thread. Returns the messages to send to the peer.
+    ///   - handler: Called with every message, HI and BYE included, on the server's thread.
     /// - Throws: ``Failure``
-    package init(
-        library: ZeroMQLibrary, ports: [UInt16] = [0], handler: @escaping @Sendable (Peer, [[UInt8]]) -> [[[UInt8]]]
-    ) async throws {
-        let mailbox = OxenMQMailbox()
-        let running = running
-        running.enter()
-        self.mailbox = mailbox
-        listeners = try await withCheckedThrowingContinuation { continuation in
-            Thread.detachNewThread {
-                do throws(ZeroMQSocket.Failure) {
-                    let loop = try OxenMQServerLoop(library: library, ports: ports, mailbox: mailbox, handler: handler)
-                    continuation.resume(returning: loop.listeners)
-                    loop.run()
-                } catch {
-                    continuation.resume(throwing: Failure(description: "ZeroMQ cannot listen: \(error.text)"))
-                }
-                running.leave()
+    package init(sodium: Sodium, ports: [UInt16] = [0], handler: @escaping Handler) async throws {
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+        let connections = NIOLoopBoundBox.makeBoxSendingValue(OxenMQServerLoop(handler), eventLoop: group.any())
+        var listeners: [Listener] = []
+        do {
+            for (index, port) in ports.enumerated() {
+                let key = CurveKey(sodium: sodium)
+                let channel = try await ServerBootstrap(group: group)
+                    .serverChannelOption(.backlog, value: 1000)
+                    .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+                    .childChannelInitializer { channel in
+                        channel.eventLoop.makeCompletedFuture {
+                            let link = connections.value.link(at: index, CurveServer(sodium: sodium, key: key))
+                            try channel.pipeline.syncOperations.addHandler(link)
+                        }
+                    }
+                    .bind(host: "127.0.0.1", port: Int(port)).get()
+                listeners.append(Listener(publicKey: key.publicKey, port: UInt16(channel.localAddress?.port ?? 0)))
             }
+        } catch {
+            try? await group.shutdownGracefully()
+            let reason = (error as? IOError).map { String(cString: strerror($0.errnoCode)) } ?? "\(error)"
+            throw Failure(description: "OxenMQ cannot listen: \(reason)")
         }
+        (self.group, self.connections, self.listeners) = (group, connections, listeners)
     }
 
     deinit {
-        mailbox.close()
+        group.shutdownGracefully { _ in }
     }
 
     /// Sends a message. Dropped if the peer has disconnected.
     package func send(_ parts: [[UInt8]], to peer: Peer) {
-        mailbox.post((peer, parts))
+        mailbox.withLock { mailbox in
+            guard !mailbox.isClosed else { return }
+            mailbox.messages.append((peer, parts))
+            // Only the first message wakes the thread, which takes all at once.
+            if mailbox.messages.count == 1 { connections.eventLoop.execute { [weak self] in self?.deliver() } }
+        }
+    }
+
+    private func deliver() {
+        let messages = mailbox.withLock { mailbox in
+            defer { mailbox.messages = [] }
+            return mailbox.messages
+        }
+        connections.value.send(messages)
     }
 
     /// Closes all connections and ends the thread.
     package func shutDown() async {
-        mailbox.close()
-        await withCheckedContinuation { continuation in running.notify(queue: .global()) { continuation.resume() } }
+        mailbox.withLock { $0.isClosed = true }
+        try? await group.shutdownGracefully()
     }
 }
 
-/// The thread of an ``OxenMQServer``.
+/// The connections of an ``OxenMQServer``. Used on the thread of its event loop.
 private final class OxenMQServerLoop {
-    /// Maximum number of messages read from one listener before the next one.
-    private static let turn = 200
+    let handler: OxenMQServer.Handler
+    private var links: [OxenMQServer.Peer: OxenMQServerLink] = [:]
+    private var lastNumber = 0
 
-    private let library: ZeroMQLibrary
-    private let context: UnsafeMutableRawPointer
-    private let mailbox: OxenMQMailbox
-    private let handler: @Sendable (OxenMQServer.Peer, [[UInt8]]) -> [[[UInt8]]]
-    private let poll: Int32
-    private var sockets: [ZeroMQSocket] = []
-    private(set) var listeners: [OxenMQServer.Listener] = []
-    private var unread: Set<Int> = []
+    init(_ handler: @escaping OxenMQServer.Handler) { self.handler = handler }
 
-    init(
-        library: ZeroMQLibrary, ports: [UInt16], mailbox: OxenMQMailbox,
-        handler: @escaping @Sendable (OxenMQServer.Peer, [[UInt8]]) -> [[[UInt8]]]
-    ) throws(ZeroMQSocket.Failure) {
-        (self.library, self.mailbox, self.handler) = (library, mailbox, handler)
-        let table = library.table.pointee
-        guard let context = table.zmq_ctx_new() else { throw ZeroMQSocket.Failure(text: "no memory for a context") }
-        self.context = context
-        _ = table.zmq_ctx_set(context, Int32(CZMQ_MAX_SOCKETS), Int32(clamping: ports.count + 16))
-        poll = epoll_create1(Int32(EPOLL_CLOEXEC))
-        for port in ports { try listen(on: port) }
-        watch(mailbox.descriptor, as: 0)
+    func link(at listener: Int, _ curve: CurveServer) -> OxenMQServerLink {
+        lastNumber += 1
+        let link = OxenMQServerLink(.init(listener: listener, connection: lastNumber), curve, owner: self)
+        links[link.peer] = link
+        return link
     }
 
-    deinit {
-        close(poll)
-    }
+    func remove(_ peer: OxenMQServer.Peer) { links[peer] = nil }
 
-    private func listen(on port: UInt16) throws(ZeroMQSocket.Failure) {
-        let secret = SecretBytes.random(count: X25519PrivateKey.byteCount)
-        guard let key = secret.withBytes({ X25519PrivateKey(bytes: $0) }) else { return }
-        let socket = try ZeroMQSocket(library, context: context, type: CZMQ_ROUTER)
-        for (option, value) in [
-            (CZMQ_LINGER, 0), (CZMQ_ROUTER_MANDATORY, 1), (CZMQ_SNDHWM, 0), (CZMQ_RCVHWM, 0), (CZMQ_BACKLOG, 1000), (CZMQ_CURVE_SERVER, 1),
-        ] { try socket.set(option, value) }
-        try socket.set(CZMQ_CURVE_SECRETKEY, secret.withBytes { Array($0) })
-        let endpoint = try socket.bind(to: "tcp://127.0.0.1:\(port == 0 ? "*" : String(port))")
-        guard let bound = endpoint.split(separator: ":").last.flatMap({ UInt16($0) }) else {
-            throw ZeroMQSocket.Failure(text: "bound to \(endpoint)")
-        }
-        sockets.append(socket)
-        listeners.append(OxenMQServer.Listener(publicKey: key.publicKey, port: bound))
-        watch(socket.descriptor, as: UInt64(sockets.count))
-    }
-
-    private func watch(_ descriptor: Int32, as name: UInt64) {
-        var event = epoll_event(events: EPOLLIN.rawValue, data: epoll_data_t(u64: name))
-        _ = epoll_ctl(poll, EPOLL_CTL_ADD, descriptor, &event)
-    }
-
-    /// Runs until the mailbox is closed.
-    func run() {
-        var events = [epoll_event](repeating: epoll_event(), count: 256)
-        while true {
-            let count = epoll_wait(poll, &events, Int32(events.count), unread.isEmpty ? -1 : 0)
-            var ready = unread
-            unread = []
-            for event in events.prefix(Int(max(count, 0))) where event.data.u64 > 0 { ready.insert(Int(event.data.u64) - 1) }
-            let (commands, isClosed) = mailbox.take()
-            if isClosed { break }
-            for (peer, parts) in commands {
-                _ = sockets[peer.listener].send([peer.identity] + parts)
-                // Sending may have consumed the notification that there are messages to receive.
-                ready.insert(peer.listener)
-            }
-            for index in ready { read(index) }
-        }
-        for socket in sockets { socket.close() }
-        _ = library.table.pointee.zmq_ctx_term(context)
-    }
-
-    private func read(_ index: Int) {
-        for _ in 0..<Self.turn {
-            guard let parts = sockets[index].receive(maximumPartCount: OxenMQSession.maximumPartCount) else { return }
-            guard let identity = parts.first else { continue }
-            let peer = OxenMQServer.Peer(listener: index, identity: identity)
-            for parts in handler(peer, Array(parts.dropFirst())) { _ = sockets[index].send([identity] + parts) }
-        }
-        unread.insert(index)
+    func send(_ messages: [(peer: OxenMQServer.Peer, parts: [[UInt8]])]) {
+        for (peer, parts) in messages { links[peer]?.send(parts) }
+        for peer in Set(messages.map(\.peer)) { links[peer]?.flush() }
     }
 }
+
+/// A connection of an ``OxenMQServerLoop``: passes bytes between a channel and the state machine. A mistake of the client ends it.
+private final class OxenMQServerLink: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    let peer: OxenMQServer.Peer
+    private let owner: OxenMQServerLoop
+    private var connection: ZMTPServerConnection
+    private var channel: (any Channel)?
+
+    init(_ peer: OxenMQServer.Peer, _ curve: CurveServer, owner: OxenMQServerLoop) {
+        (self.peer, self.owner) = (peer, owner)
+        connection = ZMTPServerConnection(curve)
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        channel = context.channel
+        flush()
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        connection.receive(unwrapInboundIn(data))
+        do {
+            while let parts = try connection.next() {
+                for answer in owner.handler(peer, parts) { try connection.send(answer) }
+            }
+        } catch {
+            context.close(promise: nil)
+        }
+    }
+
+    func channelReadComplete(context: ChannelHandlerContext) { flush() }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        channel = nil
+        owner.remove(peer)
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+
+    func send(_ parts: [[UInt8]]) { try? connection.send(parts) }
+
+    func flush() {
+        if let bytes = connection.takeOutbound() { channel?.writeAndFlush(bytes, promise: nil) }
+    }
+}
+
+@available(*, unavailable)
+extension OxenMQServerLink: Sendable {}

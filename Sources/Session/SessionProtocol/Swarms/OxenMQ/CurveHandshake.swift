@@ -1,13 +1,13 @@
-import WakuCrypto
+package import WakuCrypto
 
 /// An X25519 key of CURVE.
-struct CurveKey: Sendable {
-    let secret: SecretBytes
+package struct CurveKey: Sendable {
+    package let secret: SecretBytes
     /// 32 bytes.
-    let publicKey: [UInt8]
+    package let publicKey: [UInt8]
 
     /// - Parameter secret: 32 bytes; by default a new key.
-    init(_ secret: SecretBytes = .random(count: 32), sodium: Sodium) {
+    package init(_ secret: SecretBytes = .random(count: 32), sodium: Sodium) {
         self.secret = secret
         publicKey = sodium.x25519PublicKey(of: secret)
     }

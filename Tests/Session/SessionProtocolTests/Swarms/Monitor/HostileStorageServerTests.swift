@@ -23,7 +23,7 @@ struct HostileStorageServerTests {
     private func attack(
         _ kind: String, isSilent: Bool = false, until outcome: (MonitoredNetwork) -> Bool
     ) async throws -> MonitoredNetwork {
-        let honest = try await StorageServerStandIn(library: try .load(), sodium: try .load(), swarms: [swarms[1]])
+        let honest = try await StorageServerStandIn(sodium: try .load(), swarms: [swarms[1]])
         // Limits that are reached within a second.
         let test = try await MonitoredNetwork(swarms: [swarms[0]], and: honest.descriptions) {
             $0.drops.burst = 500

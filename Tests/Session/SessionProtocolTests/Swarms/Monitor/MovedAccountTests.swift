@@ -22,7 +22,7 @@ struct MovesOverSocketsTests {
         let swarms = [Self.old, Self.new].flatMap { [UInt64](repeating: $0, count: Self.serverCount) }
         let folder = try TemporaryFolder()
         let (store, inbox, events, log) = (StoredEntries(), Inbox(), EventCounts(), RecordedLog())
-        try await StorageServerStandIn.running(library: .load(), swarms: swarms) { servers in
+        try await StorageServerStandIn.running(sodium: .load(), swarms: swarms) { servers in
             let listed = servers.descriptions.filter { $0.swarm == Self.old }
             let path = folder.path + "/nodes.json"
             try Data(StorageServerStandIn.nodesFile(listed).utf8).write(to: URL(fileURLWithPath: path))

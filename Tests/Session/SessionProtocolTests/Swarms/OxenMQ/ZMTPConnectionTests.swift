@@ -1,5 +1,6 @@
 import Core
 import NIOCore
+import SessionStandIns
 import TestSupport
 import Testing
 import WakuCrypto
@@ -46,7 +47,9 @@ import WakuCrypto
         #expect(try events(&connection, ZMTPFrame.encode(try server.welcome(to: hello), flags: 4)).isEmpty)
         let initiate = try #require(ZMTPFrame.split(sent(&connection)).first)
         #expect(initiate.flags == 6)
-        #expect(try events(&connection, ZMTPFrame.encode(try server.ready(to: initiate.body), flags: 4)) == [.opened])
+        let (ready, metadata) = try server.ready(to: initiate.body)
+        #expect(metadata == ZMTPFrame.metadata("DEALER"))
+        #expect(try events(&connection, ZMTPFrame.encode(ready, flags: 4)) == [.opened])
         #expect(connection.isOpen)
         return connection
     }
@@ -152,7 +155,7 @@ import WakuCrypto
         }
         #expect(try events(&connection, ZMTPFrame.encode(welcome)).isEmpty)
         let initiate = try #require(ZMTPFrame.split(sent(&connection)).first)
-        let ready = try server.ready(to: initiate.body)
+        let ready = try server.ready(to: initiate.body).command
         for count in [0, 6, 13, 14, 29, 30] { expectEnd(.handshakeFailed, connection, ZMTPFrame.encode(Array(ready[..<count]))) }
         for index in ready.indices {
             var changed = ready
