@@ -488,7 +488,7 @@ package.targets += tests(
             "WakuPushCommands",
             [
                 "Cluster", "Core", "CurlClient", "Delivery", "HTTPService", "LibP2P", "LoopbackRelay", "LoopbackServer", "NodeAPI",
-                "NodeAssembly", "NwakuRelay", "PushClient", "PushNode", "RateLimits", "SessionProtocol",
+                "NodeAssembly", "NodeMetrics", "NwakuRelay", "PushClient", "PushNode", "RateLimits", "SessionProtocol",
                 "SessionServer", "StatusProtocol",
                 "StatusServer", "StatusV01Server", "Storage", "StorePostgreSQL", "StoreSQLite", "Waku", "WakuCrypto",
                 "WakuP2P", arguments, grdb, logging,

@@ -70,7 +70,7 @@ extension DeliveryQueue {
             return
         }
         guard case .held = delivery.place else { return }
-        if delivery.isAwaited, !isDoubtful(line), latest < delivery.arrived + configuration.awaitLimit {
+        if delivery.isAwaited, !isDoubtful(line), isNew(delivery) {
             deliveries[id]?.place = .fresh
             lastTurn += 1
             let lastAccepted = configuration.favorsRested ? line.lastAccepted : Timestamp(rawValue: .min)
@@ -78,6 +78,11 @@ extension DeliveryQueue {
         } else {
             place(id, inBacklogAt: max(delivery.arrived, latest))
         }
+    }
+
+    /// Whether a request may still wait for an awaited delivery. With an order of turns, deliveries keep theirs unless nothing can be posted.
+    func isNew(_ delivery: Delivery) -> Bool {
+        latest < delivery.arrived + configuration.awaitLimit || configuration.favorsRested && !breaker.isOpen(at: latest)
     }
 
     /// The oldest delivery of a device that is neither in flight nor about to be posted.

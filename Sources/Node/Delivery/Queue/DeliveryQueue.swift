@@ -219,10 +219,9 @@ package struct DeliveryQueue: Sendable {
             remove(id)
             expired.append(id)
         }
-        let keepsTurns = configuration.favorsRested && !breaker.isOpen(at: now)
-        while !keepsTurns, let id = fresh.first?.id, let arrived = deliveries[id]?.arrived, arrived + configuration.awaitLimit <= now {
+        while let id = fresh.first?.id, let delivery = deliveries[id], !isNew(delivery) {
             fresh.remove(id)
-            place(id, inBacklogAt: arrived)
+            place(id, inBacklogAt: delivery.arrived)
         }
         var actions: [Action] = []
         pace.advance(to: now)
