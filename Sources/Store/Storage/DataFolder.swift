@@ -33,7 +33,8 @@ package final class DataFolder: Sendable {
             guard errno != ENOSPC else {
                 throw StoreError(code: .unavailable, message: "no disk space or inode for data folder \(path): free some (df -i)")
             }
-            throw StoreError(code: .permission, message: "data folder \(path) can't be written to: give this user access to it")
+            throw StoreError(
+                code: .permission, message: "data folder \(path), or its file lock, can't be written to: give this user access to it")
         }
         guard flock(lock, LOCK_EX | LOCK_NB) == 0 else {
             close(lock)
@@ -56,6 +57,10 @@ package final class DataFolder: Sendable {
         var isDirectory: ObjCBool = false
         if FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory), !isDirectory.boolValue {
             throw StoreError(code: .cannotCreate, message: "data folder \(path) is a file: choose another by --data")
+        }
+        if !FileManager.default.fileExists(atPath: path), (try? FileManager.default.destinationOfSymbolicLink(atPath: path)) != nil {
+            throw StoreError(
+                code: .cannotCreate, message: "data folder \(path) is a link to a folder that is missing: is its volume mounted?")
         }
         let mode = (try? FileManager.default.attributesOfItem(atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path))
             .flatMap { $0[.posixPermissions] as? Int }

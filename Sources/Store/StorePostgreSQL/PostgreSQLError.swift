@@ -106,7 +106,9 @@ extension StoreError {
     init(forbiddenAt address: PostgreSQLAddress) {
         self.init(
             code: .permission,
-            message: "this role may not use or create tables in PostgreSQL (\(address)): make it the owner of the database or schema")
+            message:
+                "this role may not use or create tables in PostgreSQL (\(address)): make it the owner of the database or schema, and of the "
+                + "tables (REASSIGN OWNED)")
     }
 
     private init(_ state: SQLState, at address: PostgreSQLAddress) {
@@ -122,6 +124,9 @@ extension StoreError {
         case "42P01":
             let message = "a table of waku-push is missing in PostgreSQL (\(address)): restore a backup (SQLSTATE \(state))"
             self.init(code: .unavailable, message: message)
+        case "42P07":
+            let message = "PostgreSQL (\(address)) has a foreign table with the name of one of waku-push: give it a schema of its own"
+            self.init(code: .damaged, message: message)
         case _ where state.isFull:
             self.init(code: .full, message: "PostgreSQL (\(address)) is out of disk space: free some")
         case _ where state.endsSession:

@@ -177,9 +177,14 @@ extension Admin {
             let move = old.map { StoreMove(from: $0, to: identity) }
             let key = Sealer.storageKey(of: old ?? identity)
             let count = try await audited(.rotateStorageKey) {
-                switch location {
-                case .dataFolder: try StorageKeyRotation.run(key, in: locked, parts: NodeAssembly.parts, move)
-                case .postgreSQL(let address): try PostgreSQLKeyRotation.run(key, at: address, parts: NodeAssembly.parts, move)
+                do {
+                    return switch location {
+                    case .dataFolder: try StorageKeyRotation.run(key, in: locked, parts: NodeAssembly.parts, move)
+                    case .postgreSQL(let address): try PostgreSQLKeyRotation.run(key, at: address, parts: NodeAssembly.parts, move)
+                    }
+                } catch let error as StoreError where error.code == .otherIdentity && move != nil {
+                    throw CommandFailure(
+                        .data, "\(error.message). If this move was interrupted before, it is done: repeat the command without --from")
                 }
             }
             if admin.json { return try Output.json(["rows": count]) }
