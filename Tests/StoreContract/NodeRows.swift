@@ -56,7 +56,9 @@ package enum NodeRows {
             .change(
                 Records(store.sealer).store(
                     preferences, payload: preferences.encoded(), as: account.keyHash, mark: nil, replacing: nil, devices: [:], at: now)
-                    + [V01Answers.remember(nil, to: randomBytes(32), at: now)]))
+                    + Records.retire(randomBytes(32), of: account.keyHash, at: now) + [
+                        V01Answers.remember(nil, to: randomBytes(32), at: now)
+                    ]))
     }
 
     private static func writeSession(_ store: any Store) async throws {

@@ -117,8 +117,44 @@ extension StoreContract {
                 try await nodes.register(account, version: 5)
                 let isRemoved = try await nodes.commit(
                     nodes.removing(account),
-                    decidedBefore: nodes.removing(account).map { _ in }, nodes.registering(other, version: 1).map { _ in })
+                    decidedBefore: nodes.removing(account).map { _ in },
+                    Records.retiredTokens.remove(before: .max, limit: 10).map { _ in }, nodes.registering(other, version: 1).map { _ in })
                 #expect(!isRemoved)
+                #expect(try nodes.owner(of: account.accessToken) == other.keyHash)
+            },
+            StoreContract("An access token that a version 0.1 record had is its account's for 30 days") { fixture in
+                let nodes = Nodes(store: try fixture.open(NodeAssembly.parts))
+                let account = V01Account(of: PrivateKey.generate().publicKey)
+                let other = V01Account(of: account.server, accessToken: account.accessToken)
+                var renewed = account
+                renewed.accessToken = V01Account.newToken()
+                // Replaced, ended with its device, and removed.
+                try await nodes.register(account, version: 1)
+                try await nodes.register(renewed, version: 2)
+                #expect(try await !nodes.store.commit(nodes.registering(other, version: 1)))
+                try await nodes.register(account, version: 3)
+                try await nodes.store.commit(try nodes.ending("phone", of: account, version: 3))
+                #expect(try nodes.owner(of: account.accessToken) == nil)
+                #expect(try await !nodes.store.commit(nodes.registering(other, version: 1)))
+                try await nodes.register(account, version: 4)
+                #expect(try await nodes.store.commit(nodes.removing(account)))
+                #expect(try await !nodes.store.commit(nodes.registering(other, version: 1)))
+                let end = Timestamp(rawValue: 100) + Records.tokenRetirement
+                #expect(try await nodes.store.commit(Records.retiredTokens.remove(before: end.rawValue, limit: 10)) == 1)
+                #expect(try await !nodes.store.commit(nodes.registering(other, version: 1)))
+                #expect(try await nodes.store.commit(Records.retiredTokens.remove(before: end.rawValue + 1, limit: 10)) == 1)
+                #expect(try await nodes.store.commit(nodes.registering(other, version: 1)))
+            },
+            StoreContract("An access token that another account got at a node of an earlier release stays with that account") { fixture in
+                let nodes = Nodes(store: try fixture.open(NodeAssembly.parts))
+                let account = V01Account(of: PrivateKey.generate().publicKey)
+                let other = V01Account(of: account.server, accessToken: account.accessToken)
+                try await nodes.register(other, version: 1)
+                guard case .bytes(let token) = nodes.records.tokenHash(account.accessToken, at: nil) else { throw UnexpectedValue() }
+                #expect(
+                    try await nodes.store.commit(Records.merge((token: token, keyHash: account.keyHash.stored, expiresAt: .max))))
+                #expect(try await nodes.store.commit(nodes.registering(other, version: 2)))
+                #expect(try await !nodes.store.commit(nodes.registering(account, version: 1)))
                 #expect(try nodes.owner(of: account.accessToken) == other.keyHash)
             },
         ]

@@ -24,6 +24,8 @@ package struct PlainV01Node: Sendable {
     private var heads: [V01.KeyHash: V01.RecordHead] = [:]
     package private(set) var records: [V01.KeyHash: V01.Preferences] = [:]
     private var owners: [AccessToken: V01.KeyHash] = [:]
+    /// The last owners of access tokens that no record has.
+    private var formerOwners: [AccessToken: V01.KeyHash] = [:]
     private var accepted: Set<DeliveryID> = []
     private var acknowledged: [[UInt8]: V01.Acknowledgement.ErrorType?] = [:]
     package private(set) var notified: [PlainNode.Notified] = []
@@ -70,7 +72,7 @@ package struct PlainV01Node: Sendable {
 
     private mutating func take(_ claim: V01.RegisterClaim) -> V01.RegistrationResponse {
         let keyHash = claim.keyHash
-        let owner = claim.accessToken.flatMap { owners[$0] }
+        let owner = claim.accessToken.flatMap { owners[$0] ?? formerOwners[$0] }
         var error: V01.RegistrationResponse.ErrorType?
         switch rules.decide(claim, stored: heads[keyHash], isTokenTaken: owner.map { $0 != keyHash } ?? false) {
         case .keep: break
@@ -83,7 +85,10 @@ package struct PlainV01Node: Sendable {
     }
 
     private mutating func replace(_ keyHash: V01.KeyHash, by record: V01.Preferences?, _ version: UInt64, _ mark: V01.RegisterMark) {
-        if let old = records[keyHash] { owners[old.accessToken] = nil }
+        if let old = records[keyHash] {
+            owners[old.accessToken] = nil
+            formerOwners[old.accessToken] = keyHash
+        }
         records[keyHash] = record
         heads[keyHash] = V01.RecordHead(version: version, mark: mark)
         if let record { owners[record.accessToken] = keyHash }

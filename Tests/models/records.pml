@@ -1,4 +1,5 @@
 /* Records of version 0.1: access tokens that are given up and taken over, versions, tombstones and dead tokens, under the relay of registration.pml.
+ * A token that was given up is its account's for a time that may end at any moment: with one server; with two it ends at once, for fewer states.
  *
  * Two accounts with two devices each share a pool of access tokens at two independent servers. v01-rules.pml has the transitions of an account's
  * row, generated from V01RegisterHandler and the tables of the store (V01ModelTableTests), which also checks that a stored record's token selects
@@ -24,6 +25,7 @@ hidden byte onlySignedRecordsAreStored;
 hidden byte repeatedMessageGetsItsAnswerAgain;
 hidden byte aTokenSelectsOneRecord;
 hidden byte aTokenInUseIsNotTaken;
+hidden byte aTokenGivenUpIsNotTaken;
 hidden byte aTokenGivenUpCanBeTakenOver;
 hidden byte deadTokenEndsOnlyItsDevice;
 hidden byte tableHasNoGap;
@@ -39,6 +41,21 @@ byte row[PLACES];
 byte acknowledged[PLACES];
 byte ended[PLACES];
 bool wasRegistered[PLACES];
+#if SERVERS == 1
+/* Bits of the tokens that the account gave up, and that are kept for it. */
+byte retired[PLACES];
+#define HAS_RETIRED(place, token) (retired[place] & (token))
+#define RETIRE(place) \
+    if \
+    :: KIND(place) == REGISTERED -> \
+        retired[place] = retired[place] | TOKEN(place); \
+        retired[OTHER(place)] = retired[OTHER(place)] & (3 - TOKEN(place)) \
+    :: else \
+    fi
+#else
+#define HAS_RETIRED(place, token) 0
+#define RETIRE(place) skip
+#endif
 
 #define KIND_OF(value) ((value) & 3)
 #define KIND(place) KIND_OF(row[place])
@@ -55,9 +72,10 @@ bool wasRegistered[PLACES];
         ((version) < VERSION(place) -> BELOW : (HAS_MARK(place) && (isCopy) -> SAME_MESSAGE : EQUAL)))
 #define HOLDER(place, token) \
     (KIND(place) == REGISTERED && TOKEN(place) == (token) -> OWN : \
-        (KIND(OTHER(place)) == REGISTERED && TOKEN(OTHER(place)) == (token) -> TAKEN : FREE))
+        (KIND(OTHER(place)) == REGISTERED && TOKEN(OTHER(place)) == (token) -> TAKEN : \
+            (HAS_RETIRED(place, token) -> RETIRED_BY_ITSELF : (HAS_RETIRED(OTHER(place), token) -> RETIRED_BY_OTHER : FREE))))
 #define OUTCOME(place, message, version, isCopy, token, content) \
-    v01Rules[(((KIND(place) * 2 + (message)) * 4 + RELATION(place, version, isCopy)) * 3 + HOLDER(place, token)) * 2 + (content)]
+    v01Rules[(((KIND(place) * 2 + (message)) * 4 + RELATION(place, version, isCopy)) * 5 + HOLDER(place, token)) * 2 + (content)]
 
 hidden byte outcome, token, devices, message;
 
@@ -73,12 +91,14 @@ inline deliver(place, record, version, isCopy, content) {
     :: else
     fi;
     GUARANTEE(aTokenInUseIsNotTaken, HOLDER(place, token) != TAKEN || message == END || outcome % 10 == UNCHANGED);
+    GUARANTEE(aTokenGivenUpIsNotTaken, HOLDER(place, token) != RETIRED_BY_OTHER || message == END || outcome % 10 == UNCHANGED);
     GUARANTEE(aTokenGivenUpCanBeTakenOver,
-        HOLDER(place, token) == TAKEN || message == END || (content) == FLAWED || RELATION(place, version, isCopy) != ABOVE || outcome == 10 * SUCCESS + REGISTERED);
+        HOLDER(place, token) == TAKEN || HOLDER(place, token) == RETIRED_BY_OTHER || message == END || (content) == FLAWED || RELATION(place, version, isCopy) != ABOVE || outcome == 10 * SUCCESS + REGISTERED);
     if
     :: outcome % 10 != UNCHANGED ->
         GUARANTEE(versionsOnlyIncrease, KIND(place) == ABSENT || (version) > VERSION(place));
         GUARANTEE(onlySignedRecordsAreStored, (content) == SOUND);
+        RETIRE(place);
         row[place] = ROW(outcome % 10, version, 1, (outcome % 10 == REGISTERED -> devices : 0), (outcome % 10 == REGISTERED -> token : 1))
     :: else
     fi;
@@ -123,6 +143,7 @@ inline deviceIsDead(place, version, device) {
         :: outcome == REGISTERED ->
             row[place] = ROW(outcome, VERSION(place), 0, HAS_DEVICES(place) & (3 - (device)), TOKEN(place))
         :: else ->
+            RETIRE(place);
             row[place] = ROW(outcome, VERSION(place), 0, 0, 1);
             ended[place] = VERSION(place)
         fi
@@ -141,6 +162,7 @@ inline timePasses(place, change) {
         :: else
         fi
     :: outcome != FORGOTTEN && outcome != UNCHANGED ->
+        RETIRE(place);
         row[place] = ROW(outcome, VERSION(place), 0, 0, 1);
         ended[place] = VERSION(place)
     :: else
@@ -156,7 +178,14 @@ inline timePasses(place, change) {
 #define PLACE(place) \
     MESSAGE(place, 1) MESSAGE(place, 2) \
     :: d_step { true -> timePasses(place, v01Lifetime[KIND(place)]) } \
-    :: d_step { true -> timePasses(place, v01Forgetting[KIND(place)]) }
+    :: d_step { true -> timePasses(place, v01Forgetting[KIND(place)]) } \
+    RETIREMENT_ENDS(place, 1) RETIREMENT_ENDS(place, 2)
+#if SERVERS == 1
+#define RETIREMENT_ENDS(place, token) \
+    :: d_step { HAS_RETIRED(place, token) -> retired[place] = retired[place] & (3 - (token)) }
+#else
+#define RETIREMENT_ENDS(place, token)
+#endif
 
 #define SIGN(account, version, record) \
     :: d_step { records[(account) * VERSIONS + (version) - 1] == 0 && ((version) == 1 || records[(account) * VERSIONS] != 0) -> \

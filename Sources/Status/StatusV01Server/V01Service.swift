@@ -71,6 +71,7 @@ struct V01Service: RateLimitedService {
             try await node.store.prune(
                 V01Answers.rows, before: retention.cutoff, at: retention.now, keeping: retention.rowLimit, since: retention.fresh)
             try await node.store.commitInChunks { Records.unfounded.forget(at: retention.now, limit: $0) }
+            try await node.store.commitInChunks { Records.retiredTokens.remove(before: retention.now.rawValue, limit: $0) }
         } catch {
             node.logger.error("failed to prune old acknowledgements", metadata: ["reason": "\(error.message)"])
         }

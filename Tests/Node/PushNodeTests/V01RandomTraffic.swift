@@ -29,8 +29,8 @@ struct V01RandomTraffic: TestedTraffic {
         generator = SeededGenerator(seed: seed)
         accounts = (0..<count).map { _ in V01Account(of: server) }
         askers = (0..<6).map { _ in .generate() }
-        // Fewer than accounts, so that accounts register tokens that another one has.
-        tokens = (0..<count).map { _ in V01Account.newToken() }
+        // Two for each account. Accounts register tokens that another one has, or had, too.
+        tokens = (0..<2 * count).map { _ in V01Account.newToken() }
         ackSecrets = (0..<6).map { _ in randomBytes(32) }
         ackKeys = ackSecrets.compactMap { SymmetricKey(bytes: $0) }
         messageIDs = (0..<30).map { Array("message \($0)".utf8) }
@@ -56,7 +56,9 @@ struct V01RandomTraffic: TestedTraffic {
         if let (account, register) = sentRegisters.randomElement(using: &generator), Int.random(in: 0..<5, using: &generator) == 0 {
             return accounts[account].message(register)
         }
-        var preferences = V01.Preferences(version: UInt64.random(in: 0...9, using: &generator), accessToken: generator.pick(tokens))
+        let own = tokens[index + (Bool.random(using: &generator) ? accounts.count : 0)]
+        let token = Int.random(in: 0..<3, using: &generator) == 0 ? generator.pick(tokens) : own
+        var preferences = V01.Preferences(version: UInt64.random(in: 0...9, using: &generator), accessToken: token)
         for number in 0..<Int.random(in: 0...3, using: &generator) {
             let isEnabled = Int.random(in: 0..<4, using: &generator) > 0
             preferences.devices.append(

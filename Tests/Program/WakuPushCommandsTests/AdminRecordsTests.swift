@@ -123,6 +123,30 @@ struct AdminRecordsTests {
         #expect(try await fixture.admin("registrations", "export", some, "--platform", "apn", identified: true).output.hasPrefix("3 "))
     }
 
+    @Test("An access token that a record had stays its account's after an export and an import")
+    func exportOfRetiredTokens() async throws {
+        struct Counts: Decodable, Equatable { let imported, kept: Int }
+        var store = try NodeAssembly.existingStore(in: fixture.data, of: fixture.server.key)
+        var renewed = bob
+        renewed.accessToken = V01Account.newToken()
+        let renewal = RecordExport(
+            keyHash: bob.keyHash, version: 4, changedAt: .now(), preferences: renewed.preferences(version: 4).encoded())
+        #expect(try await store.commit(Records(store.sealer).merge(renewal)))
+        try store.close()
+        let (file, other) = (fixture.folder.path + "/registrations", fixture.folder.path + "/other")
+        #expect(try await fixture.admin("registrations", "export", file, identified: true).status == 0)
+        let arguments = ["admin", "registrations", "import", file, "--data", other, "--identity", fixture.server.path, "--json"]
+        #expect(try await run(arguments).json(Counts.self) == Counts(imported: 7, kept: 0))
+        #expect(try await run(arguments).json(Counts.self) == Counts(imported: 0, kept: 7))
+        store = try NodeAssembly.existingStore(in: other, of: fixture.server.key)
+        for (account, isStored) in [(V01Account(of: bob.server, accessToken: bob.accessToken), false), (bob, true)] {
+            let export = RecordExport(
+                keyHash: account.keyHash, version: 9, changedAt: .now(), preferences: account.preferences(version: 9).encoded())
+            #expect(try await store.commit(Records(store.sealer).merge(export)) == isStored)
+        }
+        try store.close()
+    }
+
     /// An earlier release stored them as received.
     @Test func registrationsThatCannotBeParsedAreLeftOutOfAnImport() async throws {
         let file = fixture.folder.path + "/registrations"

@@ -21,7 +21,11 @@ import WakuCrypto
 
         var version: UInt64 { self == .below ? 4 : self == .above ? 6 : 5 }
     }
-    private enum Holder: Int, CaseIterable { case free, own, taken }
+    private enum Holder: Int, CaseIterable {
+        case free, own, taken
+        case retiredByItself = 3
+        case retiredByOther
+    }
     private static let deleted = 4
 
     private let fixture: V01StoreFixture
@@ -45,10 +49,16 @@ import WakuCrypto
 
     /// Makes a row of this kind, of version 5.
     ///
+    /// - Parameter former: an access token that a record of the account had before; nil for none.
     /// - Returns: the message that made it; nil for no row.
-    private func prepare(_ kind: RowKind, of account: V01Account) async throws -> V01.Register? {
+    private func prepare(_ kind: RowKind, of account: V01Account, former: AccessToken? = nil) async throws -> V01.Register? {
         let register = kind == .registered ? account.register(version: 5) : account.unregister(version: 5)
         if kind == .absent { return nil }
+        if let former {
+            var before = account
+            before.accessToken = former
+            try await fixture.take(before.register(version: 3), of: account)
+        }
         if kind == .ended { try await fixture.take(account.register(version: 4), of: account) }
         try await fixture.take(register, of: account)
         #expect(self.kind(try row(of: account)) == kind)
@@ -71,12 +81,16 @@ import WakuCrypto
         if isFlawed, intent == .end || relation == .sameMessage { return false }
         if relation == .sameMessage, (row == .registered) != (intent == .register) { return false }
         if intent == .register, holder == .own, row != .registered { return false }
+        if holder == .retiredByItself, row == .absent || row == .unfounded { return false }
         return !(intent == .register && relation == .sameMessage && holder != .own)
     }
 
     private func messages() async throws -> [ModelTable.Entry] {
-        let rival = V01Account(of: server)
+        var rival = V01Account(of: server)
+        let former = rival.accessToken
         try await fixture.take(rival.register(version: 1), of: rival)
+        rival.accessToken = V01Account.newToken()
+        try await fixture.take(rival.register(version: 2), of: rival)
         var entries: [ModelTable.Entry] = []
         for kind in RowKind.allCases {
             for intent in Intent.allCases {
@@ -89,13 +103,16 @@ import WakuCrypto
                                 continue
                             }
                             let account = V01Account(of: server, devices: devices)
-                            let stored = try await prepare(kind, of: account)
                             var changed = account
                             switch holder {
                             case .free: changed.accessToken = V01Account.newToken()
                             case .own: break
                             case .taken: changed.accessToken = rival.accessToken
+                            case .retiredByItself: changed.accessToken = V01Account.newToken()
+                            case .retiredByOther: changed.accessToken = former
                             }
+                            let stored = try await prepare(
+                                kind, of: account, former: holder == .retiredByItself ? changed.accessToken : nil)
                             changed.devices = isFlawed ? [V01Account.device("a", token: "")] : [devices[0]]
                             let register =
                                 relation == .sameMessage
@@ -105,6 +122,7 @@ import WakuCrypto
                             entries.append(
                                 (try await outcome(of: register, account, changed, version: relation.version), description))
                             #expect(try fixture.selected(by: rival.accessToken) == rival.keyHash)
+                            #expect(try fixture.selected(by: former) == nil)
                         }
                     }
                 }
@@ -195,7 +213,7 @@ import WakuCrypto
         table.define(["UNCHANGED"])
         table.define(["REGISTER", "END"])
         table.define(["BELOW", "EQUAL", "SAME_MESSAGE", "ABOVE"])
-        table.define(["FREE", "OWN", "TAKEN"])
+        table.define(["FREE", "OWN", "TAKEN", "RETIRED_BY_ITSELF", "RETIRED_BY_OTHER"])
         table.define(["SOUND", "FLAWED"])
         table.define(["SUCCESS", "VERSION_MISMATCH", "MALFORMED"], from: 1)
         table.add("v01Rules", try await messages())

@@ -81,8 +81,8 @@ extension Admin.Registrations {
             Output.line("\(counts.imported) imported, \(counts.kept) kept: stored with the same or a higher version.")
             if counts.leftOut > 0 {
                 Output.line(
-                    "\(counts.leftOut) left out: names of Session subscriptions that ended or came from a clock ahead. One of the two "
-                        + "databases was moved to this identity, so its names differ.")
+                    "\(counts.leftOut) left out: names of Session subscriptions that ended or came from a clock ahead, and access tokens that "
+                        + "version 0.1's records had. One of the two databases was moved to this identity, so its hashes differ.")
             }
             if counts.unparsable > 0 {
                 Output.line("\(counts.unparsable) left out: registrations of an earlier release that this one refuses as malformed.")

@@ -28,11 +28,12 @@ enum RegistrationsFile {
         var subscription: Subscription?
         var unsubscribedName: UnsubscribedName?
         var aheadTime: AheadTime?
+        var v01RetiredToken: V01RetiredToken?
         var added: Added?
         var end: Int?
 
         private enum CodingKeys: String, CodingKey {
-            case record, v01, subscription, aheadTime, added, end
+            case record, v01, subscription, aheadTime, v01RetiredToken, added, end
             case unsubscribedName = "leftName"
         }
     }

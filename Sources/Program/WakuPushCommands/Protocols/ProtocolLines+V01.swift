@@ -18,6 +18,16 @@ extension RegistrationsFile.Line {
         /// The compressed public key of the identity with which it is registered; absent: that of the file.
         var identity: Data?
     }
+
+    /// An access token that a record of version 0.1 had.
+    struct V01RetiredToken: Codable {
+        let token: Data
+        /// As it is stored, with the mark of the identity.
+        let keyHash: Data
+        let expiresAt: Int64
+        /// `Sealer.lookUpKeyMark` of the token.
+        let key: Int64
+    }
 }
 
 extension ProtocolLines {
@@ -49,6 +59,26 @@ extension ProtocolLines {
             guard let identity = named ?? owner else { return nil }
             return RegistrationsFile.Entry(byteCount: export.preferences?.count ?? 0) {
                 StatusV01Server.Records($0).merge(export, with: identity, in: owner)
+            }
+        })
+
+    /// Access tokens that records had. All of them, whatever the filter: none is found by the record that had it.
+    static let statusV01RetiredTokens = ProtocolLines(
+        hasSeveralPlatforms: true,
+        export: { store, _, writer in
+            let key = store.sealer.lookUpKeyMark
+            try StatusV01Server.Records.forEachRetiredToken(in: store) { retired in
+                writer.add {
+                    RegistrationsFile.Line(
+                        v01RetiredToken: .init(
+                            token: Data(retired.token), keyHash: Data(retired.keyHash), expiresAt: retired.expiresAt, key: key))
+                }
+            }
+        },
+        entry: { line, _ in
+            line.v01RetiredToken.map { retired in
+                let export = (token: Array(retired.token), keyHash: Array(retired.keyHash), expiresAt: retired.expiresAt)
+                return RegistrationsFile.Entry(byteCount: 0, lookUpKey: retired.key) { _ in StatusV01Server.Records.merge(export) }
             }
         })
 }

@@ -6,7 +6,11 @@ import WakuCrypto
 /// The lines of one protocol in a ``RegistrationsFile``.
 struct ProtocolLines: Sendable {
     /// The lines of all protocols, in the order of the file.
-    static var all: [ProtocolLines] { [.status, .statusV01, .session] + NodeAssembly.added.compactMap(ProtocolLines.init) }
+    ///
+    /// An earlier release ends its import at the first line that it does not know, so kinds of lines that were added later are last.
+    static var all: [ProtocolLines] {
+        [.status, .statusV01, .session, .statusV01RetiredTokens] + NodeAssembly.added.compactMap(ProtocolLines.init)
+    }
 
     /// Whether one registration may have devices of several platforms, so that rows can't be selected by platform.
     let hasSeveralPlatforms: Bool

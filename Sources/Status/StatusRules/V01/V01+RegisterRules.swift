@@ -48,7 +48,7 @@ extension V01 {
         ///
         /// - Parameters:
         ///   - stored: The stored record or tombstone of the sender's key; nil if there is none.
-        ///   - isTokenTaken: Whether the claim's access token belongs to another record.
+        ///   - isTokenTaken: Whether the claim's access token belongs to another account: its record has it, or had it until recently.
         package func decide(_ claim: RegisterClaim, stored: RecordHead?, isTokenTaken: Bool) -> RegisterDecision {
             if let stored, stored.version == claim.version, stored.mark == claim.mark { return .keep }
             switch claim.intent {
@@ -128,7 +128,7 @@ extension V01 {
 
     package enum RegisterDecision: Sendable {
         case store(Preferences, payload: [UInt8])
-        /// Removes all data except key hash and version.
+        /// Removes all data except key hash and version, and for a time the keyed hash of the access token.
         case end(version: UInt64)
         /// Success without a change: the same registration is stored already.
         case keep

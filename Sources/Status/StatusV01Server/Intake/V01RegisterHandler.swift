@@ -26,19 +26,21 @@ struct V01RegisterHandler: Sendable {
     func change(_ claim: V01.RegisterClaim, at now: Timestamp) -> StoreCommand<Outcome> {
         let keyHash = claim.keyHash
         let reads =
-            [Records.rowRead(keyHash), Records.devicesRead(keyHash)]
-            + (claim.accessToken.map { [records.ownerRead($0, at: keyHash.server)] } ?? [])
+            [Records.rowRead(keyHash), Records.devicesRead(keyHash), Records.surplusRead(keyHash)]
+            + (claim.accessToken.map { records.holderReads($0, at: keyHash.server) } ?? [])
         return .read(reads) { found in
             let row = try Records.row(found[0])
-            let owner = found.count > 2 ? try Records.owner(found[2]) : nil
-            let decision = rules.decide(claim, stored: row?.head, isTokenTaken: owner.map { $0 != keyHash } ?? false)
-            return try carryOut(decision, claim: claim, row: row, devices: try Records.devices(found[1]), at: now)
+            let decision = rules.decide(
+                claim, stored: row?.head, isTokenTaken: try Records.isTaken(found.dropFirst(3), from: keyHash))
+            return try carryOut(
+                decision, claim: claim, row: row, devices: try Records.devices(found[1]), surplus: Records.removeSurplus(found[2]), at: now)
         }
     }
 
+    /// - Parameter surplus: the changes that remove retired access tokens.
     private func carryOut(
         _ decision: V01.RegisterDecision, claim: V01.RegisterClaim, row: Records.Row?, devices: [InstallationID: Int64],
-        at now: Timestamp
+        surplus: [Change], at now: Timestamp
     ) throws -> StoreCommand<Outcome> {
         if case .keep = decision { return .done(Outcome(error: nil, counter: .v01Repeated)) }
         if drain.isOn { return .done(Outcome(error: .internalError, counter: .v01Refused)) }
@@ -51,13 +53,14 @@ struct V01RegisterHandler: Sendable {
             if limits.refusesRecord(claim, devices: preferences.devices.count, stored: stored, at: now) { return overLimit }
             return .change(
                 records.store(
-                    preferences, payload: payload, as: claim.keyHash, mark: claim.mark, replacing: row, devices: devices, at: now),
+                    preferences, payload: payload, as: claim.keyHash, mark: claim.mark, replacing: row, devices: devices, at: now)
+                    + surplus,
                 Outcome(error: nil, counter: .v01Stored, endedDevices: max(0, registeredDevices - preferences.devices.count)))
         case .end(let version):
             // An account that was never registered needs a new row, like a registration, so the same limits apply.
             if row == nil, limits.refusesRecord(claim, devices: 1, stored: nil, at: now) { return overLimit }
             return .change(
-                Records.end(claim.keyHash, version: version, mark: claim.mark, replacing: row, devices: devices, at: now),
+                Records.end(claim.keyHash, version: version, mark: claim.mark, replacing: row, devices: devices, at: now) + surplus,
                 Outcome(error: nil, counter: .v01Ended, endedDevices: registeredDevices))
         case .refuse(.versionMismatch) where isRegistered:
             var bill = ReadingBill(.decision)

@@ -33,7 +33,6 @@ extension Records {
     private static let endAgain = Mutation(
         V01Storage.record, .update(endedColumns, where: [.equal(.id), .equal(V01Storage.version), .absent(V01Storage.sealed)]))
     private static let insertToken = Mutation(V01Storage.accessToken, .insert([V01Storage.token, V01Storage.keyHash]))
-    private static let removeToken = Mutation(V01Storage.accessToken, .delete(where: [.equal(V01Storage.token)]))
     private static let writeDevice = Mutation(
         V01Storage.device,
         .upsert([V01Storage.keyHash, V01Storage.installation, V01Storage.version, V01Storage.platform, V01Storage.sealedToken]))
@@ -43,7 +42,7 @@ extension Records {
     /// those of disabled devices are deleted too.
     ///
     /// - Parameters:
-    ///   - preferences: the decoded `payload`. Its access token must not belong to another record.
+    ///   - preferences: the decoded `payload`. Its access token must not belong to another account.
     ///   - payload: the record as received.
     ///   - row: the current row of the account, nil if there is none; the change fails if the row has changed its version, was ended, or is no
     ///     longer a tombstone.
@@ -68,7 +67,7 @@ extension Records {
             changes.append(Self.insert.change([.bytes(keyHash.stored)] + values))
         }
         if token != Value(row?.token) {
-            if let old = row?.token { changes.append(Self.removeToken(.bytes(old))) }
+            if let old = row?.token { changes += Self.retire(old, of: keyHash, at: now) }
             changes.append(Self.insertToken(token, .bytes(keyHash.stored)))
         }
         for device in preferences.devices {
@@ -87,8 +86,9 @@ extension Records {
             + disabled.flatMap { DeliveryStorage.forget(Self.device($0)) }
     }
 
-    /// Turns a row into a tombstone: only key hash and version remain. Deletes the devices' pending notifications. A tombstone of an account that
-    /// was never registered is marked as unfounded, and deleted later: see ``unfounded``. Fails if the row has changed its version, or was ended.
+    /// Turns a row into a tombstone: only key hash and version remain, and for a time the access token's keyed hash. Deletes the devices' pending
+    /// notifications. A tombstone of an account that was never registered is marked as unfounded, and deleted later: see ``unfounded``. Fails if the row
+    /// has changed its version, or was ended.
     static func end(
         _ keyHash: V01.KeyHash, version: UInt64, mark: V01.RegisterMark?, replacing row: Row?, devices: [InstallationID: Int64],
         wasRegistered: Bool = false, at now: Timestamp
@@ -96,7 +96,7 @@ extension Records {
         let values: [Value] = [.integer(Int64(bitPattern: version)), .integer(now.rawValue), Value(mark?.rawValue), .null, .null]
         guard let row else { return [insert.change([.bytes(keyHash.stored)] + values + [wasRegistered ? .null : .integer(1)])] }
         return [(row.isRegistered ? end : endAgain).change(values + [.integer(row.id), row.storedVersion])]
-            + (row.token.map { [removeToken(.bytes($0))] } ?? []) + remove(devices.values)
+            + (row.token.map { retire($0, of: keyHash, at: now) } ?? []) + remove(devices.values)
     }
 
     private static func remove(_ devices: some Sequence<Int64>) -> [Change] {

@@ -114,14 +114,14 @@ extension Records {
         }
     }
 
-    /// Stores a record if it is newer than the stored row of its account, unless its access token belongs to another record now. Returns whether
+    /// Stores a record if it is newer than the stored row of its account, unless its access token belongs to another account now. Returns whether
     /// it was stored. A record that can't be parsed is not.
     package func merge(_ record: RecordExport) -> StoreCommand<Bool> {
         let preferences = record.preferences.flatMap(parse)
         guard record.preferences == nil || preferences != nil else { return .done(false) }
         let keyHash = record.keyHash
         return .read(
-            [Self.rowRead(keyHash), Self.devicesRead(keyHash)] + (preferences.map { [ownerRead($0.accessToken, at: keyHash.server)] } ?? [])
+            [Self.rowRead(keyHash), Self.devicesRead(keyHash)] + (preferences.map { holderReads($0.accessToken, at: keyHash.server) } ?? [])
         ) { found in
             let row = try Self.row(found[0])
             if let row, row.head.version >= record.version { return .done(false) }
@@ -132,7 +132,7 @@ extension Records {
                         keyHash, version: record.version, mark: nil, replacing: row, devices: devices,
                         wasRegistered: !record.neverRegistered, at: record.changedAt), true)
             }
-            if let owner = try Self.owner(found[2]), owner != keyHash { return .done(false) }
+            if try Self.isTaken(found[2...], from: keyHash) { return .done(false) }
             return .change(
                 store(
                     preferences, payload: payload, as: keyHash, mark: nil, replacing: row, devices: devices, at: record.changedAt), true)

@@ -1,15 +1,16 @@
 package import Delivery
 package import Storage
 
-/// The tables of version 0.1: records, their access tokens and devices, and final acknowledgements.
+/// The tables of version 0.1: records, their access tokens and devices, access tokens that they had, and final acknowledgements.
 package enum V01Storage {
     /// The number that identifies the protocol in stored rows.
     package static let protocolNumber = ProtocolNumber(rawValue: 2)
 
     package static let part = StorePart(
-        "status-v0.1", tables: [record, accessToken, device, answer],
+        "status-v0.1", tables: [record, accessToken, device, answer, retiredToken],
         migrations: [
             [.create(record), .create(accessToken), .create(device(neverReusesIDs: false)), .create(answer)], [.neverReuseIDs(of: device)],
+            [.create(retiredToken)],
         ])
 
     /// SHA3-256 of the account's compressed key.
@@ -40,6 +41,16 @@ package enum V01Storage {
     static let token = Column("token", .bytes)
     /// Maps access tokens to records. A separate table, so that no two records can have the same token.
     static let accessToken = Table("v01_access_token", columns: [token, keyHash], unique: [token])
+
+    /// In nanoseconds.
+    static let expiresAt = Column("expires_at", .integer)
+    /// Access tokens that a record had, with its account: see ``Records/retire(_:of:at:)``. A separate table, because nodes of earlier releases let a token of
+    /// the other one select a record; they do not write this one.
+    static let retiredToken = Table(
+        "v01_retired_token", columns: [token, keyHash, expiresAt], unique: [token],
+        indexes: [
+            Index("v01_retired_token_account", on: [keyHash, expiresAt]), Index("v01_retired_token_expires", on: [expiresAt]),
+        ])
 
     // MARK: Devices
 

@@ -69,13 +69,46 @@ struct V01RecordStorageTests {
         #expect(try await fixture.take(thief.register(version: 1), of: thief) == .malformedMessage)
         #expect(try fixture.selected(by: account.accessToken) == account.keyHash)
         #expect(try fixture.selected(by: AccessToken(account.accessToken.revealed.uppercased() + "x")) == nil)
-        // Its owner, or the account for which it was freed, may use it again.
+    }
+
+    /// Senders that still use it would have their notifications go to the other account, and get success.
+    @Test func anAccessTokenThatWasReplacedOrEndedIsNotTakenByAnotherAccountFor30Days() async throws {
+        let (start, thief) = (Timestamp(rawValue: 10), V01Account(of: account.server, accessToken: account.accessToken))
         var changed = account
         changed.accessToken = V01Account.newToken()
-        #expect(try await fixture.take(changed.register(version: 2), of: changed) == nil)
+        try await fixture.take(account.register(version: 1), of: account, at: start)
+        #expect(try await fixture.take(changed.register(version: 2), of: account, at: start) == nil)
+        #expect(try await fixture.take(thief.register(version: 1), of: thief, at: start) == .malformedMessage)
         #expect(try fixture.selected(by: account.accessToken) == nil)
-        #expect(try await fixture.take(thief.register(version: 2), of: thief) == nil)
+        // Its owner may use it again.
+        #expect(try await fixture.take(account.register(version: 3), of: account, at: start) == nil)
+        #expect(try fixture.selected(by: account.accessToken) == account.keyHash)
+        #expect(try await fixture.take(account.unregister(version: 4), of: account, at: start) == nil)
+        #expect(try await fixture.take(thief.register(version: 1), of: thief, at: start) == .malformedMessage)
+        #expect(try await fixture.take(account.register(version: 5), of: account, at: start) == nil)
+        #expect(try await fixture.take(account.unregister(version: 6), of: account, at: start) == nil)
+        let end = start + Records.tokenRetirement
+        for (time, count) in [(end, 0), (end + .nanoseconds(1), 2)] {
+            #expect(try await fixture.store.commit(Records.retiredTokens.remove(before: time.rawValue, limit: 10)) == count)
+        }
+        #expect(try await fixture.take(thief.register(version: 1), of: thief) == nil)
         #expect(try fixture.selected(by: account.accessToken) == thief.keyHash)
+    }
+
+    @Test func anAccountHasAtMost16RetiredAccessTokens() async throws {
+        var tokens: [AccessToken] = []
+        for version in 1...20 as ClosedRange<UInt64> {
+            var changed = account
+            changed.accessToken = V01Account.newToken()
+            tokens.append(changed.accessToken)
+            #expect(try await fixture.take(changed.register(version: version), of: account, at: Timestamp(rawValue: Int64(version))) == nil)
+        }
+        var isRefused: [Bool] = []
+        for token in tokens {
+            let thief = V01Account(of: account.server, accessToken: token)
+            isRefused.append(try await fixture.take(thief.register(version: 1), of: thief) == .malformedMessage)
+        }
+        #expect(isRefused == Array(repeating: false, count: 3) + Array(repeating: true, count: 17))
     }
 
     @Test func aNewerRecordReplacesTheStoredOneAsAWhole() async throws {
@@ -264,6 +297,9 @@ struct V01RecordStorageTests {
     }
 
     @Test func theLookUpByTokenSurvivesARotationOfTheStorageKey() async throws {
+        let old = V01Account(of: account.server, accessToken: V01Account.newToken())
+        try await fixture.take(old.register(version: 1), of: old)
+        try await fixture.take(old.unregister(version: 2), of: old)
         try await fixture.take(account.register(version: 1), of: account)
         try fixture.store.close()
         let folder = try DataFolder(locking: fixture.folder.path)
@@ -272,6 +308,10 @@ struct V01RecordStorageTests {
         let store = try fixture.reopened()
         let selection = try store.read(Records(store.sealer).selection(by: [account.accessToken], at: nil))
         #expect(selection?.records[account.accessToken]?.preferences == account.preferences(version: 1))
+        let thief = V01Account(of: account.server, accessToken: old.accessToken)
+        let export = RecordExport(
+            keyHash: thief.keyHash, version: 1, changedAt: Timestamp(rawValue: 1), preferences: thief.preferences().encoded())
+        #expect(try await !store.commit(Records(store.sealer).merge(export)))
         let inspection = try StoreInspection(of: fixture.path, storageKey: fixture.storageKey, parts: V01StoreFixture.parts)
         #expect(inspection.isWhole)
         #expect(inspection.rows?["v0.1 records"] == StoreInspection.Rows(count: 1))
