@@ -14,7 +14,7 @@ import Core
 /// | `web-push-devices-by-origin` | Web Push subscriptions of a push service |
 /// | `store-mib` | the store, of all protocols |
 /// | `new-registrations` | new subscriptions, divided among the networks of clients |
-/// | `notifications-by-target` | notifications for a subscription |
+/// | `notifications-by-target` | notifications for a subscription, by the storage server that reports the message |
 /// | `notifications` | notifications of all accounts, divided among them |
 package final class SessionLimits: ProtocolRateLimits {
     package let limiter: RateLimits
@@ -51,16 +51,22 @@ package final class SessionLimits: ProtocolRateLimits {
 
     /// Counts a notification if limits allow it: once, although several storage servers report its message.
     ///
-    /// - Parameter account: its account, which pays: a storage server may report any number of messages for accounts of its own.
-    func admits(_ delivery: DeliveryID, ofRow row: Int64, of account: AccountID, at now: Timestamp) -> Bool {
+    /// - Parameters:
+    ///   - account: its account, which pays: a storage server may report any number of messages for accounts of its own.
+    ///   - server: the key of the storage server. Each has its own rate for a subscription, so that one which invents messages does not use up the rate of
+    ///     the others, whose reports are not repeated.
+    func admits(
+        _ delivery: DeliveryID, ofRow row: Int64, of account: AccountID, reportedBy server: [UInt8], at now: Timestamp
+    ) -> Bool {
         guard !limiter.isUnlimited else { return true }
-        let name = withUnsafeBytes(of: row, Array.init)
+        let name = withUnsafeBytes(of: row, Array.init) + server
         let owner = Charge(hasher.payer(.owner, account.bytes), .stranger)
         return !limiter.refuses(once: ChargeID(delivery), for: owner) { $0.notification(for: name, by: owner, at: now) }
     }
 
     func admits(_ notification: PreparedMessage.Notification, at now: Timestamp) -> Bool {
-        admits(notification.delivery, ofRow: notification.row, of: notification.account, at: now)
+        admits(
+            notification.delivery, ofRow: notification.row, of: notification.account, reportedBy: notification.server, at: now)
     }
 
     /// Updates the number of subscriptions after requests: new ones were counted when they were admitted.

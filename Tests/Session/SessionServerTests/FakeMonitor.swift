@@ -80,13 +80,13 @@ final class FakeMonitor: SubscriptionMonitoring {
     }
 
     /// Returns when the messages are stored or dropped.
-    func report(_ messages: [NotifyMessage]) async {
-        await take(messages)
+    func report(_ messages: [NotifyMessage], by server: [UInt8] = []) async {
+        await take(messages, by: server)
         await settle()
     }
 
-    func take(_ messages: [NotifyMessage], receivedAt: Int64 = .now * 1000) async {
-        await state.withLock(\.receiver)?.take(messages.map { ($0, receivedAt) })
+    func take(_ messages: [NotifyMessage], by server: [UInt8] = [], receivedAt: Int64 = .now * 1000) async {
+        await state.withLock(\.receiver)?.take(messages.map { ($0, receivedAt, server) })
     }
     func settle() async { await state.withLock(\.receiver)?.settle() }
 

@@ -414,6 +414,22 @@ struct SessionHTTPTests {
         }
     }
 
+    @Test func aServerWithoutRoomForASubscriptionLeavesItToTheOthers() async throws {
+        try await fixture.withNode(configure: { $0.limits.notificationsByTarget = RateLimit(1, per: .hour, burst: 1) }) {
+            node async throws in
+            #expect(try await node.subscribe(account, device) == Self.added)
+            let real = message(for: account)
+            await fixture.monitor.report([message(for: account), message(for: account), real], by: [1])
+            #expect(node.node.counters.count(.sessionNotification) == 1)
+            // The same message, by another server of the swarm.
+            await fixture.monitor.report([real], by: [2])
+            await fixture.monitor.report([real], by: [3])
+            #expect(node.node.counters.count(.sessionNotification) == 2)
+            let refused = try #require(SessionLimits.counters?[.notificationsByTarget])
+            #expect(node.node.counters.count(refused) == 2)
+        }
+    }
+
     /// Whether a flag stays down during as many reads as preparing a few thousand notifications takes.
     private func staysDown(_ flag: Flag, on node: SessionNodeFixture.Running) async throws -> Bool {
         for _ in 0..<3000 where !flag.isRaised { _ = try await node.node.store.fetch(DeliveryStorage.waitingCount()) }

@@ -23,7 +23,7 @@ import WakuCrypto
         let account = try #require(AccountID([5] + randomBytes(32)))
         for number in 0..<100 as Range<UInt8> {
             _ = limits.admitsNew([number], from: SenderNetwork(nil), at: now)
-            _ = limits.admits(DeliveryID(hashing: [number]), ofRow: 1, of: account, at: now)
+            _ = limits.admits(DeliveryID(hashing: [number]), ofRow: 1, of: account, reportedBy: [], at: now)
         }
         return refused.withLock(\.self)
     }

@@ -117,11 +117,12 @@ final class SessionIntake: SessionMessageReceiver {
             node.counters.add(.sessionDropped(.tooOld))
             return nil
         }
+        let server = reported.server
         let preparation = subscriptions.prepare(
-            message, expires: expires,
+            message, reportedBy: server, expires: expires,
             mayEndOtherwise: MessageRules.mayEndOtherwise(message, receivedAt: receivedAt, ageLimit: ageLimit), by: source, sodium, at: now,
             unless: { [recent] in recent.contains($0, at: now) },
-            admits: { [limits] in limits.admits($1, ofRow: $0, of: message.account, at: now) })
+            admits: { [limits] in limits.admits($1, ofRow: $0, of: message.account, reportedBy: server, at: now) })
         let trace = node.counters.tracer?.begin(.session, byteCount: message.data?.count ?? 0)
         let times = MessageTimes(received: .now, delay: nil, protocol: .session, trace: trace)
         trace?.mark(.decoded, .request)

@@ -22,6 +22,8 @@ struct PreparedMessage: Sendable {
         /// The subscription's row.
         let row: Int64
         let account: AccountID
+        /// The key of the storage server that reported the message.
+        let server: [UInt8]
         let signedAt: Int64
         let delivery: DeliveryID
         /// The name that another report of the message may have given to the same delivery.
@@ -34,10 +36,12 @@ struct PreparedMessage: Sendable {
         let markedAt: Timestamp?
 
         init(
-            row: Int64, account: AccountID, signedAt: Int64, delivery: DeliveryID, otherName: DeliveryID?, address: DeviceAddress,
+            row: Int64, account: AccountID, server: [UInt8], signedAt: Int64, delivery: DeliveryID, otherName: DeliveryID?,
+            address: DeviceAddress,
             content: SessionContent, changes: [Change], markedAt: Timestamp?
         ) {
-            (self.row, self.account, self.signedAt, self.delivery, self.otherName) = (row, account, signedAt, delivery, otherName)
+            (self.row, self.account, self.server, self.signedAt) = (row, account, server, signedAt)
+            (self.delivery, self.otherName) = (delivery, otherName)
             (self.address, self.content, self.changes, self.markedAt) = (address, content, changes, markedAt)
         }
 
@@ -93,11 +97,13 @@ extension Subscriptions {
     ///
     /// - Parameters:
     ///   - message: a message admitted by `MessageRules`.
+    ///   - server: the key of the storage server that reported it.
     ///   - mayEndOtherwise: `MessageRules.mayEndOtherwise`.
     ///   - isKnown: whether a delivery is known to have been made before. The store decides on the others later.
     ///   - admits: applies a rate limit to the notification of a row, before it is encrypted.
     func prepare(
-        _ message: NotifyMessage, expires: Timestamp, mayEndOtherwise: Bool = false, by source: SessionDeliverySource, _ sodium: Sodium,
+        _ message: NotifyMessage, reportedBy server: [UInt8] = [], expires: Timestamp, mayEndOtherwise: Bool = false,
+        by source: SessionDeliverySource, _ sodium: Sodium,
         at now: Timestamp, unless isKnown: @escaping @Sendable (DeliveryID) -> Bool = { _ in false },
         admits: @escaping @Sendable (_ row: Int64, DeliveryID) -> Bool = { _, _ in true }
     ) -> StoreCommand<PreparedMessage> {
@@ -120,7 +126,8 @@ extension Subscriptions {
                         continue
                     }
                     let made = try? notification(
-                        message, to: record, service, row: id, delivery, names.dropFirst().first, expires: expires, by: source, sodium,
+                        message, reportedBy: server, to: record, service, row: id, delivery, names.dropFirst().first, expires: expires,
+                        by: source, sodium,
                         at: now)
                     if let made { notifications.append(made) }
                 }
@@ -140,12 +147,13 @@ extension Subscriptions {
     }
 
     private func notification(
-        _ message: NotifyMessage, to record: SubscriptionRecord, _ service: PushService, row id: Int64, _ delivery: DeliveryID,
-        _ otherName: DeliveryID?, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium, at now: Timestamp
+        _ message: NotifyMessage, reportedBy server: [UInt8], to record: SubscriptionRecord, _ service: PushService, row id: Int64,
+        _ delivery: DeliveryID, _ otherName: DeliveryID?, expires: Timestamp, by source: SessionDeliverySource, _ sodium: Sodium,
+        at now: Timestamp
     ) throws -> PreparedMessage.Notification {
         let payload = SessionPayload(message, for: record, service, sodium)
         return PreparedMessage.Notification(
-            row: id, account: message.account, signedAt: record.authority.signedAt, delivery: delivery,
+            row: id, account: message.account, server: server, signedAt: record.authority.signedAt, delivery: delivery,
             otherName: otherName, address: try source.address(of: record, service), content: source.content(payload, service),
             changes: [
                 DeliveryStorage.enqueue(

@@ -75,13 +75,16 @@ extension SubscriptionMonitor {
             guard parts.count == 1 else { throw .malformed }
             let message = try NotifyMessage(parsing: parts[0])
             let now = Self.unixMilliseconds
-            let (isMonitored, deviceCount) = state.withLock {
-                ($0.monitor.accepts(message.account, from: number), $0.monitor.deviceCount(of: message.account))
+            let (isMonitored, deviceCount, server) = state.withLock {
+                (
+                    $0.monitor.accepts(message.account, from: number), $0.monitor.deviceCount(of: message.account),
+                    $0.monitor.serverKey(of: number)
+                )
             }
             try MessageRules.admit(message, isMonitored: isMonitored, at: now)
             count(.received)
             let (isFirst, isFull) = messages.withLock {
-                ($0.isEmpty, $0.append((message, now), from: number, deviceCount: deviceCount))
+                ($0.isEmpty, $0.append((message, now, server), from: number, deviceCount: deviceCount))
             }
             // One signal suffices: the reader empties the queue before it waits again.
             if isFirst { messageAdded.signal() }

@@ -151,6 +151,11 @@ struct MonitorStateMachine: Sendable {
         }
     }
 
+    /// The key of the storage server of a connection; empty once that has ended.
+    func serverKey(of connection: ConnectionNumber) -> [UInt8] {
+        connections[connection].map { servers[$0].description.publicKey } ?? []
+    }
+
     /// The number of an account's subscriptions.
     func deviceCount(of account: AccountID) -> Int { subscriptions.count(of: account) }
 

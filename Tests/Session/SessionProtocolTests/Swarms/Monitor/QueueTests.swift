@@ -120,7 +120,7 @@ import Testing
         let message = NotifyMessage(
             account: account(owner), hash: String(repeating: "h", count: 32), namespace: 0, storedAt: Int64(number), expiresAt: 0,
             data: [UInt8](repeating: 0, count: 100))
-        return (message, 0)
+        return (message, 0, [])
     }
 }
 
