@@ -147,7 +147,7 @@ struct PageBrowserTests {
             #expect(try await status(question, [("Origin", url)]) == 200)
             for headers in [
                 ("Origin", "https://attacker.example"), ("Origin", "null"), ("X-Forwarded-For", "192.0.2.1"), ("Forwarded", "for=x"),
-                ("Via", "1.1 proxy"),
+                ("Via", "1.1 proxy"), ("X-Real-IP", "192.0.2.1"), ("X-Forwarded-Proto", "https"), ("X-Forwarded-Host", "node.example"),
             ] {
                 #expect(try await status(question, [headers]) == 403, "\(headers)")
             }
