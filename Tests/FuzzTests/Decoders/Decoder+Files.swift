@@ -101,6 +101,7 @@ extension Decoder {
                 + #""changedAt":2,"registration":"\#(registration.base64EncodedString())","neverAsked":true}}"#,
             #"{"leftName":{"name":"YQ==","signedAt":1,"expiresAt":2}}"#,
             #"{"aheadTime":{"name":"YQ==","kind":1,"signedAt":1,"arrivedAt":2}}"#,
+            #"{"v01RetiredToken":{"token":"YQ==","keyHash":"YQ==","expiresAt":1,"key":2}}"#,
         ]
         let account: [UInt8] = [1, 5] + [UInt8](repeating: 7, count: 32)
         let subscription = account + [1] + [UInt8](repeating: 2, count: 64 + 8 + 32) + [0, 2, 0, 1, 0, 2] + Array("token".utf8)

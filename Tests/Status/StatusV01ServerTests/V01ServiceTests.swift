@@ -117,6 +117,19 @@ struct V01ServiceTests {
         #expect(try await fixture.store.commit(command(2)).queued.isEmpty)
     }
 
+    @Test func maintenanceRemovesRetiredAccessTokens() async throws {
+        let (account, start) = (V01Account(of: PrivateKey.generate().publicKey), Timestamp(rawValue: 1))
+        try await fixture.take(account.register(version: 1), of: account, at: start)
+        try await fixture.take(account.unregister(version: 2), of: account, at: start)
+        let thief = V01Account(of: account.server, accessToken: account.accessToken)
+        let (_, service) = try handler(.generate())
+        let end = start + Records.tokenRetirement
+        for (time, isTaken) in [(end, true), (end + .nanoseconds(1), false)] {
+            await service.prune(Retention(cutoff: time, rowLimit: 1_000, now: time))
+            #expect((try await fixture.take(thief.register(version: 1), of: thief) == .malformedMessage) == isTaken)
+        }
+    }
+
     @Test func registeredDevicesAreMeasured() async throws {
         let identity = PrivateKey.generate()
         let account = V01Account(of: identity.publicKey)
