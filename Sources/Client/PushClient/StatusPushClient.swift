@@ -232,11 +232,17 @@ extension StatusPushClient {
     /// up once, and again after a suspension or ten minutes without a connection: other calls return known devices at once.
     ///
     /// - Parameter timeout: How long to wait for the look-up and for servers.
-    /// - Returns: The devices known by then, without those that a later advertisement or their server took back.
+    /// - Returns: The devices known by then, without those that a later advertisement or their server took back. If nothing answered, they are those of
+    ///   earlier runs.
     /// - Throws: ``PushClientError`` with `notRunning`, `cancelled`, or `noServerKnown` as soon as there is nothing left to ask
     @discardableResult
     public func discover(_ registrant: PublicKey, timeout: Duration = .seconds(10)) async throws(PushClientError) -> [KnownDevice] {
         try await findDevices(of: registrant, timeout: timeout)
+    }
+
+    /// Waits until a store or a server answered about the registrant in this run. Returns false if none did before the timeout, or none can any more.
+    package func hasAnswer(about registrant: PublicKey, timeout: Duration) async -> Bool {
+        await waitForAnswer(about: registrant, timeout: timeout)
     }
 
     /// The known devices of a registrant.

@@ -204,6 +204,27 @@ struct ClientTests {
         }
     }
 
+    @Test(arguments: [true, false]) func rememberedDevicesAreNoAnswer(isHanging: Bool) async throws {
+        struct Row: Decodable {
+            let installation: String
+            let remembered: Bool?
+        }
+        let silent = try RawHTTPServer { _ in isHanging ? .hang : .status(500) }
+        defer { silent.stop() }
+        try await LoopbackPushServer.run { server in
+            #expect(try await register(server).status == 0)
+            let bob = try await key("bob")
+            let discover = ["client", "discover", "--state", state("alice"), bob, "--json", "--relay"]
+            for _ in 0..<2 {
+                let found = try await run(discover + [server.relayURL, "--timeout", "60s"])
+                #expect(found.status == 0 && (try found.json([Row].self)).map(\.remembered) == [nil], "\(found.errors)")
+                let remembered = try await run(discover + [silent.url, "--timeout", "500ms"])
+                #expect(remembered.status == 69 && (try remembered.json([Row].self)).map(\.remembered) == [true])
+                #expect(remembered.errors.contains("no answer in time, the devices are remembered"), "\(remembered.errors)")
+            }
+        }
+    }
+
     @Test func oneShotCommandsAcceptThePreferences() async throws {
         try await LoopbackPushServer.run { server in
             let bob = try KeyFile(in: folder, "bob.key")

@@ -59,6 +59,10 @@ struct ClientV01Tests {
             // From the network's store: Alice was not running when Bob advertised.
             let found = try await client(server, "query", "--state", state("alice"), "0x" + bob.publicKey)
             #expect(found.rows.last == [bob.installation, "yes", server.key.hex], "\(found.errors)")
+            let remembered = try await run(
+                "client", "v0.1", "query", "--relay", "http://127.0.0.1:1", "--timeout", "1s", "--state", state("alice"),
+                "0x" + bob.publicKey)
+            #expect(remembered.status == 69 && remembered.rows.last == found.rows.last, "\(remembered.errors)")
             for _ in 0..<2 {
                 let notified = try await client(
                     server, "notify", "--state", state("alice"), "0x" + bob.publicKey, "--chat", "family", "--message-id", "c0ffee",

@@ -269,6 +269,13 @@ extension ClientDriver {
         return found
     }
 
+    /// Waits until a store or a server answered about the registrant.
+    ///
+    /// - Returns: false if none did within the timeout, or none can any more: known devices are those of an earlier run.
+    func waitForAnswer(about registrant: PublicKey, timeout: Duration) async -> Bool {
+        await runner.wait(timeout, about: .registrant(registrant)) { machine, _ in machine.isAnswered(about: registrant) } ?? false
+    }
+
     func knownDevices(of registrant: PublicKey) -> [KnownDevice] {
         runner.read { machine, _ in machine.directory.validRows(of: registrant) }.map { row in
             KnownDevice(

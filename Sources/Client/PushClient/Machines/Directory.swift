@@ -27,6 +27,8 @@ struct Directory: Sendable {
     private var lookUps: [PublicKey: LookUpResult?] = [:]
     /// When the last query about each registrant began in this run.
     private var queries: [PublicKey: Timestamp] = [:]
+    /// Registrants about whom a server answered, or whose advertisement arrived, in this run.
+    private var answered: Set<PublicKey> = []
 
     init(cryptography: any ClientCryptography, restoring records: [RegistrantRecord] = []) {
         self.cryptography = cryptography
@@ -65,6 +67,7 @@ struct Directory: Sendable {
     mutating func forget(_ registrant: PublicKey) {
         lookUps[registrant] = nil
         queries[registrant] = nil
+        answered.remove(registrant)
         affected.insert(registrant)
         if registrants.removeValue(forKey: registrant) != nil { changed.insert(registrant) }
     }
@@ -81,6 +84,7 @@ struct Directory: Sendable {
     mutating func beginRun(lookingUp registrants: [PublicKey], at now: Timestamp) {
         lookUps = Dictionary(uniqueKeysWithValues: registrants.map { ($0, nil) })
         queries = [:]
+        answered = []
         for registrant in registrants where self.registrants[registrant] != nil {
             update(registrant) { record in
                 let latest = (record.rows.map(\.learnedAt) + (record.advertisedAt.map { [$0.time] } ?? [])).max() ?? now
@@ -145,6 +149,17 @@ struct Directory: Sendable {
     mutating func noteQuery(about registrant: PublicKey, at now: Timestamp) {
         queries[registrant] = now
         affected.insert(registrant)
+    }
+
+    /// Records that a server answered about the registrant, or that an advertisement arrived.
+    mutating func noteAnswer(about registrant: PublicKey) {
+        if answered.insert(registrant).inserted { affected.insert(registrant) }
+    }
+
+    /// Whether the known rows are of this run: confirmed or replaced by what the network has. Without a store, and without a query, there was nobody to
+    /// ask.
+    func isAnswered(about registrant: PublicKey) -> Bool {
+        answered.contains(registrant) || lookUps[registrant] == .found || lookUps[registrant] == .noStore && queries[registrant] == nil
     }
 
     // MARK: Finding

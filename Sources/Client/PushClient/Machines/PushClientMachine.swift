@@ -234,6 +234,12 @@ extension PushClientMachine {
         return directory.isLookedUp(registrant) || !directory.servers(of: registrant).isEmpty
     }
 
+    /// Whether a store or a server answered about the registrant in this run; nil while one may.
+    func isAnswered(about registrant: PublicKey) -> Bool? {
+        if directory.isAnswered(about: registrant) { return true }
+        return directory.isLookingUp(registrant) || queries.isUnderWay(about: registrant) ? nil : false
+    }
+
     /// Whether a query is under way that may find other devices of the registrant.
     func isQueryPending(about registrant: PublicKey, at now: Timestamp) -> Bool {
         queries.isUnderWay(about: registrant) && directory.awaitsAnswers(about: registrant, knownDevices(of: registrant, at: now))
@@ -333,6 +339,7 @@ extension PushClientMachine {
 
     /// Records the reading of an advertisement that its owner signed.
     mutating func learned(from owner: PublicKey, _ reading: (isNews: Bool, isWhole: Bool)) {
+        directory.noteAnswer(about: owner)
         if reading.isNews { discovered(owner) }
         if reading.isWhole { advertisementFlaws[owner] = nil } else { reject(owner, .badRow) }
     }
@@ -371,6 +378,7 @@ extension PushClientMachine {
     ) {
         guard let query = queries.answered(ticket, by: server) else { return }
         if query.ownCheckAt == nil {
+            directory.noteAnswer(about: query.registrant)
             if learn(&directory, query.registrant) { discovered(query.registrant) }
             endIfAnswered(ticket, query)
         } else if let query = queries.end(ticket) {

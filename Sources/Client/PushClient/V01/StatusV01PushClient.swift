@@ -168,6 +168,11 @@ public final class StatusV01PushClient: Sendable {
         try await findDevices(of: registrant, askingAlso: servers, timeout: timeout)
     }
 
+    /// Waits until a store or a server answered about the registrant in this run. Returns false if none did before the timeout, or none can any more.
+    package func hasAnswer(about registrant: PublicKey, timeout: Duration) async -> Bool {
+        await waitForAnswer(about: registrant, timeout: timeout)
+    }
+
     /// The known devices of a registrant.
     public func devices(of registrant: PublicKey) -> [KnownDevice] { knownDevices(of: registrant) }
 

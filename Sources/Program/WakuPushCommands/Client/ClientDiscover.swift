@@ -1,5 +1,6 @@
 import ArgumentParser
 import PushClient
+import WakuCrypto
 
 extension Client {
     struct Discover: ReportingCommand {
@@ -25,13 +26,13 @@ extension Client {
 
         func execute() async throws {
             let key = try registrant.required().key
-            let found = try await ClientSession.run(state.folder, client) { [client, servers] session in
+            let end = client.end
+            let found = try await ClientSession.run(state.folder, client) { [servers] session in
                 session.client.setQueryServers(servers.map { PushServer(key: $0.key) })
-                let devices = try await session.client.discover(key, timeout: client.timeout.duration)
-                return (devices: devices, flaw: session.client.advertisementFlaw(of: key), obstacle: session.obstacle)
+                let devices = try await session.client.discover(key, timeout: end.remaining)
+                return await session.found(devices, of: key, until: end)
             }
-            try KnownDeviceRow.print(found.devices, asJSON: client.json)
-            if found.devices.isEmpty { throw CommandFailure.noDevice(found.flaw, found.obstacle) }
+            try found.report(asJSON: client.json)
         }
     }
 }
@@ -46,17 +47,55 @@ extension AdvertisementFlaw {
     }
 }
 
+/// The result of a search for a registrant's devices.
+struct FoundDevices: Sendable {
+    let devices: [KnownDevice]
+    /// Whether neither a store nor a server answered, so that the devices are those of an earlier search.
+    let areRemembered: Bool
+    let flaw: AdvertisementFlaw?
+    /// Why no messages are sent or received; nil when a relay is attached.
+    let obstacle: String?
+
+    /// Prints the devices.
+    ///
+    /// - Throws: ``CommandFailure`` when there is none, or nobody answered.
+    func report(asJSON: Bool, isV01: Bool = false) throws {
+        try KnownDeviceRow.print(devices, areRemembered, asJSON: asJSON, isV01: isV01)
+        if devices.isEmpty { throw CommandFailure.noDevice(flaw, obstacle) }
+        guard areRemembered else { return }
+        let reason = obstacle.map { ": \($0)" } ?? ""
+        throw CommandFailure(.unavailable, "no answer in time, the devices are remembered from an earlier one\(reason)")
+    }
+}
+
+extension RunningClient {
+    /// - Parameters:
+    ///   - devices: The result of the client's search.
+    ///   - end: How long to wait for an answer: the search returns known devices earlier.
+    func found(_ devices: [KnownDevice], of registrant: PublicKey, until end: ContinuousClock.Instant) async -> FoundDevices {
+        var (devices, areRemembered) = (devices, false)
+        if !devices.isEmpty {
+            areRemembered = !(await client.hasAnswer(about: registrant, timeout: end.remaining))
+            devices = client.devices(of: registrant)
+        }
+        return FoundDevices(
+            devices: devices, areRemembered: areRemembered, flaw: client.advertisementFlaw(of: registrant), obstacle: obstacle)
+    }
+}
+
 /// A device at a server. In version 0.1 it has no version.
 struct KnownDeviceRow: Encodable {
     let installation, server: String
     let version: UInt64?
     let mayBeNotified: Bool
+    /// Known from an earlier search only; nil otherwise.
+    let remembered: Bool?
 
-    static func print(_ devices: [KnownDevice], asJSON: Bool, isV01: Bool = false) throws {
+    static func print(_ devices: [KnownDevice], _ areRemembered: Bool, asJSON: Bool, isV01: Bool) throws {
         let rows = devices.map {
             KnownDeviceRow(
                 installation: $0.installationID.string, server: $0.server.hex, version: isV01 ? nil : $0.version,
-                mayBeNotified: $0.isTokenKnown)
+                mayBeNotified: $0.isTokenKnown, remembered: areRemembered ? true : nil)
         }
         if asJSON { return try Output.json(rows) }
         guard !rows.isEmpty else { return }

@@ -23,6 +23,8 @@ protocol RunnableClient: AnyObject, Sendable {
     func setSending(_ isSending: Bool)
     func nextTry(at server: PublicKey) -> Duration?
     func devices(of registrant: PublicKey) -> [KnownDevice]
+    func hasAnswer(about registrant: PublicKey, timeout: Duration) async -> Bool
+    func advertisementFlaw(of registrant: PublicKey) -> AdvertisementFlaw?
     func outcomes(withoutDevicesOf registrant: PublicKey) -> [DeviceOutcome]
     func unregister(timeout: Duration) async throws(PushClientError) -> [PublicKey: RegistrationStatus]
     func waitUntilStored(timeout: Duration) async -> Bool

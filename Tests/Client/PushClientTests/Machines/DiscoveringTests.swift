@@ -220,6 +220,34 @@ import WakuCrypto
         #expect(bench.actions.lookUps.count == 1)
     }
 
+    /// What is known from an earlier run may have changed.
+    @Test(arguments: [LookUpResult.found, .noStore, .noAnswer]) func eachRunTellsWhetherAnythingAnswered(result: LookUpResult) {
+        var bench = watching()
+        hear(&bench, [friend.row(at: server)])
+        #expect(bench.machine.isAnswered(about: friend.key) == true)
+        bench.restart()
+        #expect(bench.machine.isAnswered(about: friend.key) == nil)
+        bench.take(bench.machine.lookUpEnded([friend.key], result))
+        // Without a store there was nothing to ask.
+        #expect(bench.machine.isAnswered(about: friend.key) == (result != .noAnswer))
+        hear(&bench, [friend.row(at: server)])
+        #expect(bench.machine.isAnswered(about: friend.key) == true)
+    }
+
+    /// Without a store.
+    @Test func aSilentServerIsNoAnswer() throws {
+        var bench = watching()
+        bench.machine.contactServers = [PushServer(key: server)]
+        bench.take(bench.machine.lookUpEnded([friend.key], .noStore))
+        bench.take(bench.machine.refresh(friend.key, at: bench.now))
+        let query = try #require(bench.publishAll().queries.first)
+        #expect(bench.machine.isAnswered(about: friend.key) == nil)
+        bench.pass(QueryTable.deadline)
+        #expect(bench.machine.isAnswered(about: friend.key) == false)
+        bench.answer(query, [friend.row(at: server)], by: server)
+        #expect(bench.machine.isAnswered(about: friend.key) == true)
+    }
+
     @Test func advertisedRowsAreTaken() {
         var bench = watching()
         hear(&bench, [friend.row(at: server)])

@@ -54,12 +54,9 @@ extension ClientV01 {
         @OptionGroup var contact: V01ContactOptions
 
         func execute() async throws {
-            let registrant = try contact.registrant.required().key
-            let found = try await contact.discovering { session, devices in
-                (devices: devices, flaw: session.client.advertisementFlaw(of: registrant), obstacle: session.obstacle)
-            }
-            try KnownDeviceRow.print(found.devices, asJSON: contact.client.json, isV01: true)
-            if found.devices.isEmpty { throw CommandFailure.noDevice(found.flaw, found.obstacle) }
+            let (registrant, end) = (try contact.registrant.required().key, contact.client.end)
+            let found = try await contact.discovering { session, devices in await session.found(devices, of: registrant, until: end) }
+            try found.report(asJSON: contact.client.json, isV01: true)
         }
     }
 
