@@ -1,6 +1,7 @@
 import Delivery
 import NodeAPI
 import PushNode
+import TestSupport
 import Testing
 import WakuCrypto
 
@@ -22,6 +23,22 @@ struct ArgumentsTests {
         // Where off is allowed, 0s means off.
         if text != "0s" { #expect(OptionalDurationArgument(argument: text) == nil) }
         #expect(SilenceArgument(argument: text) == nil)
+    }
+
+    @Test(arguments: [
+        ["client", "query", "--timeout"], ["admin", "drain", "--timeout"], ["admin", "registrations", "list", "--older-than"],
+        ["admin", "registrations", "list", "--newer-than"], ["admin", "subscriptions", "list", "--older-than"],
+    ])
+    func theAllowedFormOfADurationIsNamed(command: [String]) async throws {
+        for text in ["10", "1.5s", "0s", ""] {
+            let ended = try await run(command + [text])
+            #expect(ended.status == 64 && ended.failure?.contains("': give \(DurationArgument.allowedValues)") == true, "\(ended.errors)")
+        }
+    }
+
+    @Test func theFormOfATimeIsNamed() async throws {
+        let ended = try await run("admin", "import", "status-go", "x", "--since", "yesterday")
+        #expect(ended.status == 64 && ended.failure?.contains(TimeArgument.allowedValues) == true, "\(ended.errors)")
     }
 
     @Test func optionalDurations() {

@@ -14,6 +14,17 @@ struct ClientOptionsTests {
         #expect(help.contains("default: apn") && !help.contains("default: 1)"))
     }
 
+    @Test func theTimeoutIsShownWithItsFormAndDefault() async throws {
+        let help = try await run(["client", "query", "--help"], environment: ["WAKU_PUSH_TIMEOUT": "7s"]).output
+        let words = help.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        #expect(words.contains("How long to wait for answers, such as 500ms, 10s or 2m. [default: 7s]"), "\(help)")
+    }
+
+    @Test(arguments: [(1, 1), (99, 99), (101, 200), (1000, 1000), (9_951, 10_000), (-5, 0)])
+    func shortTimeoutsAreNotExtended(milliseconds: Int, rounded: Int) {
+        #expect(Duration.milliseconds(milliseconds).roundedUp == .milliseconds(rounded))
+    }
+
     @Test(arguments: [["client", "status"], ["client", "v0.1", "status"]])
     func statusTakesTheOptionsOfTheOtherCommands(_ command: [String]) async throws {
         let folder = try TemporaryFolder()

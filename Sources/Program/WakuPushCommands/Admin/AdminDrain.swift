@@ -19,7 +19,7 @@ extension Admin {
         @OptionGroup var admin: AdminOptions
         @Flag(help: "Accept registrations again.") var undo = false
         @Flag(help: "Wait until the outbox is empty.") var wait = false
-        @Option(help: "Timeout of --wait.") var timeout = DurationArgument("10m")
+        @Option(duration: "Timeout of --wait.") var timeout = DurationArgument("10m")
 
         func execute() async throws {
             guard !(undo && wait) else { throw CommandFailure(.usage, "--undo and --wait are mutually exclusive: give one of them") }

@@ -47,7 +47,7 @@ extension Admin {
             @Option(
                 help: ArgumentHelp(
                     "When the server stopped, such as 2026-05-04T13:00:00Z, or how long ago, such as 90m: the daemon's first run catches up from then. [default: the last message in the database]",
-                    valueName: "time"))
+                    valueName: "time"), transform: TimeArgument.parse)
             var since: TimeArgument?
             @Flag(help: "Derive the keys of all query topics now, 7 ms of a core each; by default the daemon does it when idle.")
             var deriveKeys = false

@@ -11,8 +11,8 @@ struct FilterOptions: ParsableArguments {
 
     @Option(help: "apn, firebase or webpush.") var platform: StoredPlatform?
     @Option(help: "registered or unregistered.") var state: State?
-    @Option(help: "Last changed longer ago than this, for example 90d.") var olderThan: DurationArgument?
-    @Option(help: "Last changed within this time, for example 24h.") var newerThan: DurationArgument?
+    @Option(help: "Last changed longer ago than this, for example 90d.", transform: DurationArgument.parse) var olderThan: DurationArgument?
+    @Option(help: "Last changed within this time, for example 24h.", transform: DurationArgument.parse) var newerThan: DurationArgument?
 
     var filter: RegistrationFilter {
         var filter = RegistrationFilter()

@@ -24,7 +24,7 @@ struct ClientOptions: ParsableArguments {
     @Option(help: "The pubsub topic to publish on.")
     var pubsubTopic: String = Environment.list("pubsub-topic").first ?? PubsubTopic.statusDefault.rawValue
 
-    @Option(help: "How long to wait for answers.")
+    @Option(duration: "How long to wait for answers, such as 500ms, 10s or 2m.")
     var timeout: DurationArgument = Environment.value("timeout") ?? DurationArgument("10s")
 
     @Flag(help: "Print JSON.")
@@ -122,6 +122,14 @@ struct ClientRelays: Sendable {
 }
 
 extension ContinuousClock.Instant {
-    /// The time until then, in whole tenths of a second, since errors name it; zero once it has passed.
-    var remaining: Duration { .milliseconds(100) * max(Int(((self - .now) / .milliseconds(100)).rounded(.up)), 0) }
+    /// The time until then, rounded since errors name it; zero once it has passed.
+    var remaining: Duration { (self - .now).roundedUp }
+}
+
+extension Duration {
+    /// To whole tenths of a second, below that to milliseconds; zero if it is negative.
+    var roundedUp: Duration {
+        let unit: Duration = self < .milliseconds(100) ? .milliseconds(1) : .milliseconds(100)
+        return unit * max(Int((self / unit).rounded(.up)), 0)
+    }
 }

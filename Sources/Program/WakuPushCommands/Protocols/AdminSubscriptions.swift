@@ -19,8 +19,8 @@ extension Admin {
 /// Selects subscriptions.
 struct SubscriptionFilterOptions: ParsableArguments {
     @Option(help: "apns, apns-sandbox, firebase, huawei or webpush.") var service: PushServiceArgument?
-    @Option(help: "Signed longer ago than this, for example 10d.") var olderThan: DurationArgument?
-    @Option(help: "Signed within this time, for example 24h.") var newerThan: DurationArgument?
+    @Option(help: "Signed longer ago than this, for example 10d.", transform: DurationArgument.parse) var olderThan: DurationArgument?
+    @Option(help: "Signed within this time, for example 24h.", transform: DurationArgument.parse) var newerThan: DurationArgument?
 
     func filter() -> SubscriptionFilter {
         var filter = SubscriptionFilter()

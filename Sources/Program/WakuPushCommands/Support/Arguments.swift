@@ -3,7 +3,8 @@ public import ArgumentParser
 public import Delivery
 import WakuCrypto
 
-/// A duration such as `300ms`, `5s`, `10m`, `24h` or `90d`.
+/// A duration such as `300ms`, `5s`, `10m`, `24h` or `90d`. The unit is required: a bare number may be meant in seconds (`--timeout`) or in milliseconds
+/// (`--poll-interval`).
 package struct DurationArgument: DescribedArgument, CustomStringConvertible {
     static let allowedValues = "a duration such as 300ms, 5s, 10m, 24h or 90d, at most 366d"
 
@@ -26,6 +27,13 @@ package struct DurationArgument: DescribedArgument, CustomStringConvertible {
     }
 
     package var defaultValueDescription: String { description }
+}
+
+extension Option where Value == DurationArgument {
+    /// An option whose error names the allowed form. ArgumentParser shows no default of an option with a transformation, so the help has it.
+    init(wrappedValue: DurationArgument, duration help: String) {
+        self.init(wrappedValue: wrappedValue, help: "\(help) [default: \(wrappedValue)]", transform: DurationArgument.parse)
+    }
 }
 
 extension DurationArgument: Comparable {

@@ -3,7 +3,9 @@ import ArgumentParser
 import Foundation
 
 /// A time such as `2026-05-04T13:00:00Z`, or an age such as `90m`.
-struct TimeArgument: ExpressibleByArgument {
+struct TimeArgument: DescribedArgument {
+    static let allowedValues = "a time such as 2026-05-04T13:00:00Z, or an age such as 90m"
+
     let time: Timestamp
 
     init?(argument: String) {
