@@ -27,4 +27,12 @@ struct OutboxSelectionTests {
         try selection.report(found, elsewhere: ["node-2": 1])
         try OutboxSelection.parse(["--all"]).report(AdminAPI.Count(count: 0), elsewhere: ["node-2": 1])
     }
+
+    @Test func aDrainNamesWhatItWaitsForAndHowToUndoIt() {
+        let undo = "the node keeps draining until waku-push admin drain --undo"
+        #expect(
+            Admin.Drain.notice(3, DurationArgument("10m"))
+                == "waiting up to 10m for the outbox, which has 3 notifications; if this is interrupted, \(undo)")
+        #expect(Admin.Drain.timedOut(3).message.hasSuffix(undo))
+    }
 }

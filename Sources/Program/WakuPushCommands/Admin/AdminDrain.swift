@@ -33,15 +33,27 @@ extension Admin {
 
         private func waitUntilEmpty(_ client: AdminClient) async throws {
             let deadline = ContinuousClock.now + timeout.duration
+            var isReported = false
             while true {
                 guard let status = try await client.status() else { throw client.noDaemon }
-                if status.outbox.waiting == 0 { return }
-                guard ContinuousClock.now < deadline else {
-                    throw CommandFailure(
-                        .unavailable, "\(status.outbox.waiting) notifications still wait for gorush: see waku-push admin status")
-                }
+                let count = status.outbox.waiting
+                if count == 0 { return }
+                guard ContinuousClock.now < deadline else { throw Self.timedOut(count) }
+                if !isReported { CommandFailure.report(Self.notice(count, timeout)) }
+                isReported = true
                 try await Task.sleep(for: .milliseconds(200))
             }
         }
+
+        /// Before the wait, since an interrupted command prints nothing more.
+        static func notice(_ count: Int, _ timeout: DurationArgument) -> String {
+            "waiting up to \(timeout) for the outbox, which has \(count) notifications; if this is interrupted, \(remedy)"
+        }
+
+        static func timedOut(_ count: Int) -> CommandFailure {
+            CommandFailure(.unavailable, "\(count) notifications still wait for gorush: see waku-push admin status; \(remedy)")
+        }
+
+        private static let remedy = "the node keeps draining until waku-push admin drain --undo"
     }
 }
