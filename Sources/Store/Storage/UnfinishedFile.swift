@@ -21,8 +21,9 @@ package final class UnfinishedFile: Sendable {
     /// - Parameters:
     ///   - noun: its kind, for messages: `backup`.
     ///   - path: the name that it gets.
-    /// - Throws: `StoreError` with `cannotCreate` when the file exists or can't be created, `locked` while another process writes it.
+    /// - Throws: `StoreError` with `cannotCreate` when the file exists or can't be created, `locked` while another process writes it, `invalid` for `-`.
     package init(_ noun: String, at path: String) throws(StoreError) {
+        guard path != "-" else { throw StoreError(code: .invalid, message: "\(noun) \(Self.noOutput)") }
         (self.noun, self.path, partialPath) = (noun, path, path + ".partial")
         lock = try Self.lock(partialPath + ".lock", writing: "\(noun) \(path)")
         // All properties are set by now: deinit deletes the files.
@@ -34,6 +35,9 @@ package final class UnfinishedFile: Sendable {
         guard file >= 0 else { throw Self.failure(partialPath, errno) }
         close(file)
     }
+
+    /// Completes the message for a file named `-`, by which other commands mean standard output.
+    package static let noOutput = "can't be written to standard output (-): give the name of a file, ./- for one of that name"
 
     /// Gives the file its name. Its contents must be synced.
     ///

@@ -74,6 +74,25 @@ struct AdminExchangeTests {
         for suffix in [".partial", ".partial.lock"] { #expect(!FileManager.default.fileExists(atPath: file + suffix)) }
     }
 
+    /// A pipe must not encrypt or keep a sentence in place of the registrations.
+    @Test func exportsToStandardOutput() async throws {
+        let exported = try await fixture.admin("registrations", "export", "-", identified: true)
+        #expect(exported.status == 0 && exported.failure?.hasPrefix("4 registrations exported to standard output") == true)
+        let file = fixture.folder.path + "/registrations"
+        try write(exported.output, to: file)
+        let imported = try await fixture.admin("registrations", "import", file, "--json", identified: true)
+        #expect(try imported.json() == Counts(imported: 0, kept: 4))
+        #expect(try await fixture.admin("registrations", "export", "-", "--json", identified: true).status == 64)
+        #expect(!FileManager.default.fileExists(atPath: "-"))
+    }
+
+    @Test(arguments: [["identity", "new", "--out", "-"], ["identity", "new-vapid", "--out", "-"], ["admin", "backup", "-"]])
+    func noFileIsNamedAsStandardOutput(command: [String]) async throws {
+        let ended = try await run(command + (command[0] == "admin" ? ["--data", fixture.data] : []))
+        #expect(ended.status == 64 && ended.failure?.contains("can't be written to standard output (-)") == true, "\(ended.errors)")
+        for name in ["-", "-.partial", "-.partial.lock"] { #expect(!FileManager.default.fileExists(atPath: name)) }
+    }
+
     private func marks() throws -> [KeyHash: [Bool]] {
         let store = try NodeAssembly.existingStore(in: fixture.data, of: fixture.server.key)
         var marks: [KeyHash: [Bool]] = [:]

@@ -10,15 +10,20 @@ extension Admin.Registrations {
                 Tombstones are exported too: without them a removed registration could come back. Use --state to select. The rows of \
                 all protocols are exported; with --platform only those of Status, whose registrations have one platform each.
 
-                EXAMPLE
+                EXAMPLES
                   waku-push admin registrations export /backup/registrations \\
                     --data data --identity id.key
+                  waku-push admin registrations export - | ssh backup 'cat > registrations'
                 """)
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
         @OptionGroup var filter: FilterOptions
-        @Argument(help: "The file to create, with mode 0600. It must not exist.") var file: String
+        @Argument(help: "The file to create, with mode 0600. It must not exist. - for standard output.") var file: String
+
+        func validate() throws {
+            if file == "-", admin.json { throw ValidationError("--json is for exports to a file: the export is on standard output") }
+        }
 
         func execute() async throws {
             let identity = try admin.requiredIdentity("registrations are encrypted with a key derived from the node's")
@@ -35,7 +40,9 @@ extension Admin.Registrations {
                 return writer.count
             }
             if admin.json { return try Output.json(["count": count]) }
-            Output.line("\(count) registrations exported to \(file), which can be read only with this node's key file.")
+            let place = file == "-" ? "standard output" : file
+            let result = "\(count) registrations exported to \(place), which can be read only with this node's key file."
+            if file == "-" { CommandFailure.report(result) } else { Output.line(result) }
         }
     }
 
@@ -54,7 +61,7 @@ extension Admin.Registrations {
 
         @ParentCommand var command: Admin
         @OptionGroup var admin: AdminOptions
-        @Argument(help: "A file written by registrations export.") var file: String
+        @Argument(help: "A file written by registrations export; - for standard input.") var file: String
 
         func execute() async throws {
             let identity = try admin.requiredIdentity("the file is encrypted with a key derived from the node's")

@@ -65,8 +65,13 @@ enum RegistrationsFile {
 
 /// Writes a ``RegistrationsFile`` with mode 0600. It gets its name by ``finish()``; a writer that is deallocated before leaves no file.
 struct RegistrationsFileWriter {
-    private let file: UnfinishedFile
-    private let output: FileHandle
+    private enum Target {
+        case file(UnfinishedFile, FileHandle)
+        /// Standard output. A reader recognizes an incomplete one by the missing last line.
+        case output
+    }
+
+    private let target: Target
     private let key: SymmetricKey
     private let id = hexString(randomBytes(16))
     private(set) var count = 0
@@ -74,13 +79,20 @@ struct RegistrationsFileWriter {
     /// Kept apart from the errors of the store, which reads the rows: a full disk under the file is not one.
     private var failure: (any Error)?
 
-    /// - Parameter progress: called with the number of records after each.
+    /// - Parameters:
+    ///   - path: `-` for standard output.
+    ///   - progress: called with the number of records after each.
     /// - Throws: `StoreError` when the file exists already or can't be created, ``CommandFailure`` when the disk is full.
     init(_ path: String, identity: PrivateKey, progress: @escaping (Int) -> Void = { _ in }) throws {
         self.progress = progress
         key = RegistrationsFile.key(of: identity)
-        file = try UnfinishedFile("registrations file", at: path)
-        output = FileHandle(fileDescriptor: open(file.partialPath, O_WRONLY | O_CLOEXEC | O_NOFOLLOW), closeOnDealloc: true)
+        if path == "-" {
+            target = .output
+        } else {
+            let file = try UnfinishedFile("registrations file", at: path)
+            let descriptor = open(file.partialPath, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+            target = .file(file, FileHandle(fileDescriptor: descriptor, closeOnDealloc: true))
+        }
         let header = RegistrationsFile.Header(format: RegistrationsFile.Header.format, file: id)
         try write(Array((try? JSONEncoder().encode(header)) ?? Data()))
     }
@@ -104,7 +116,8 @@ struct RegistrationsFileWriter {
     func finish() throws {
         if let failure { throw failure }
         try seal(RegistrationsFile.Line(end: count))
-        guard fsync(output.fileDescriptor) == 0 else { throw full }
+        guard case .file(let file, let output) = target else { return }
+        guard fsync(output.fileDescriptor) == 0 else { throw Self.full(file) }
         try file.finish()
     }
 
@@ -115,14 +128,23 @@ struct RegistrationsFileWriter {
     }
 
     private func write(_ line: [UInt8]) throws(CommandFailure) {
-        guard StandardStream.write(String(decoding: line, as: UTF8.self) + "\n", to: output.fileDescriptor) else { throw full }
+        let text = String(decoding: line, as: UTF8.self) + "\n"
+        switch target {
+        case .file(let file, let output):
+            guard StandardStream.write(text, to: output.fileDescriptor) else { throw Self.full(file) }
+        case .output:
+            guard Invocation.current.writeOutput(text) else { throw CommandFailure.outputFailed }
+        }
     }
 
-    private var full: CommandFailure { CommandFailure(.cannotCreate, "\(file.path) can't be written: is the disk full?") }
+    private static func full(_ file: UnfinishedFile) -> CommandFailure {
+        CommandFailure(.cannotCreate, "\(file.path) can't be written: is the disk full?")
+    }
 }
 
 /// Reads a ``RegistrationsFile``.
 struct RegistrationsFileReader {
+    /// For messages.
     private let path: String
     private let key: SymmetricKey
     private let owner: PublicKey
@@ -130,15 +152,17 @@ struct RegistrationsFileReader {
     private let lines: LineReader
     private(set) var count = 0
 
+    /// - Parameter path: `-` for standard input.
     init(_ path: String, identity: PrivateKey) throws(CommandFailure) {
-        let (lines, line) = try Self.reading(path) { () throws(LineReader.Failure) in
+        let name = path == "-" ? "standard input" : path
+        let (lines, line) = try Self.reading(name) { () throws(LineReader.Failure) in
             let lines = try LineReader(path, maximumLineByteCount: RegistrationsFile.maximumLineByteCount)
             return (lines, try lines.next())
         }
         guard let line, let header = try? JSONDecoder().decode(RegistrationsFile.Header.self, from: Data(line)),
             header.format == RegistrationsFile.Header.format
-        else { throw CommandFailure(.data, "\(path) is not a registrations file: give one written by admin registrations export") }
-        self.path = path
+        else { throw CommandFailure(.data, "\(name) is not a registrations file: give one written by admin registrations export") }
+        self.path = name
         self.lines = lines
         key = RegistrationsFile.key(of: identity)
         owner = identity.publicKey

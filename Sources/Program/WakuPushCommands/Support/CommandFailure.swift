@@ -43,6 +43,8 @@ package struct CommandFailure: Error {
         self.message = message
     }
 
+    static let outputFailed = CommandFailure(.output, "can't write to standard output")
+
     init(_ error: StoreError) {
         let code: Code =
             switch error.code {

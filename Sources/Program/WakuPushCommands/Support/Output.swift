@@ -12,8 +12,8 @@ package enum Output {
     /// Prints text of any number of lines, unchanged.
     package static func text(_ text: String) {
         guard Invocation.current.writeOutput(text + "\n") else {
-            CommandFailure.report("can't write to standard output")
-            exit(CommandFailure.Code.output.rawValue)
+            CommandFailure.report(CommandFailure.outputFailed.message)
+            exit(CommandFailure.outputFailed.code.rawValue)
         }
     }
 

@@ -70,6 +70,7 @@ struct PrivateFile {
     /// - Parameter link: makes a hard link, like `link(2)`.
     /// - Throws: ``CommandFailure`` when it exists or can't be written.
     func create(_ line: String, link: (String, String) -> Int32 = { link($0, $1) }) throws(CommandFailure) {
+        guard path != "-" else { throw CommandFailure(.usage, "\(kind) \(UnfinishedFile.noOutput)") }
         // The link decides; in a folder that can't be written to, an existing file is still the reason that counts.
         guard access(path, F_OK) != 0 else { throw notCreated(EEXIST) }
         // A name of its own, since several processes may create the file.
