@@ -28,9 +28,13 @@ package enum NodeAssembly {
 
     /// Opens the existing store in a data folder, with or without a running daemon.
     ///
-    /// - Parameter identity: nil if no contents are to be decrypted.
-    package static func existingStore(in folder: String, of identity: PrivateKey?) throws(StoreError) -> SQLiteStore {
-        try SQLiteStore(existing: folder, storageKey: identity.map(Sealer.storageKey), parts: parts)
+    /// - Parameters:
+    ///   - identity: nil if no contents are to be decrypted.
+    ///   - mayBeOlder: whether to open a database of an older version, too: for a backup.
+    package static func existingStore(
+        in folder: String, of identity: PrivateKey?, mayBeOlder: Bool = false
+    ) throws(StoreError) -> SQLiteStore {
+        try SQLiteStore(existing: folder, storageKey: identity.map(Sealer.storageKey), parts: parts, mayBeOlder: mayBeOlder)
     }
 
     /// Opens the store of a node that does not run, and creates it if necessary.

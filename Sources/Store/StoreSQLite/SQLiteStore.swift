@@ -41,19 +41,28 @@ package final class SQLiteStore: Store {
     ///   - path: the data folder.
     ///   - storageKey: nil to open the store without its key: sealed contents can't be opened then.
     ///   - parts: all parts that have tables in the database.
+    ///   - mayBeOlder: whether to open a database of an older version, too: for a backup, which reads no table of it. Nothing is written to it.
     /// - Throws: `StoreError`
-    package convenience init(existing path: String, storageKey: SymmetricKey?, parts: [StorePart]) throws(StoreError) {
-        try self.init(opening: path, mayCreate: false, storageKey: storageKey, schema: Schema(parts: parts)) { schema, pool in
+    package convenience init(
+        existing path: String, storageKey: SymmetricKey?, parts: [StorePart], mayBeOlder: Bool = false
+    ) throws(StoreError) {
+        try self.init(
+            opening: path, mayCreate: false, storesKeyCheck: !mayBeOlder, storageKey: storageKey, schema: Schema(parts: parts)
+        ) { schema, pool in
             guard try !pool.read(schema.isNewer) else { throw StoreError(newerIn: path) }
-            guard try pool.read(schema.isComplete) else {
+            guard try mayBeOlder || pool.read(schema.isComplete) else {
                 throw StoreError(
-                    code: .damaged, message: "the database in \(path) is of an older version: start the daemon once to bring it up to date")
+                    code: .damaged,
+                    message:
+                        "the database in \(path) is of an older version: make a backup (waku-push admin backup), then start the daemon once to bring it up to date"
+                )
             }
         }
     }
 
     private init(
-        opening path: String, mayCreate: Bool, storageKey: SymmetricKey?, schema: Schema, _ prepare: (Schema, DatabasePool) throws -> Void
+        opening path: String, mayCreate: Bool, storesKeyCheck: Bool = true, storageKey: SymmetricKey?, schema: Schema,
+        _ prepare: (Schema, DatabasePool) throws -> Void
     ) throws(StoreError) {
         let file = DataFolder.databasePath(in: path)
         let isReadOnly = !mayCreate && DatabaseFile.isReadOnly(file)
@@ -71,7 +80,7 @@ package final class SQLiteStore: Store {
         } catch {
             throw StoreError(explaining: error, in: path)
         }
-        if storageKey != nil { try checkKey(path) }
+        if storageKey != nil { try checkKey(path, isStored: storesKeyCheck && !isReadOnly) }
     }
 
     // MARK: Commands
@@ -233,10 +242,11 @@ package final class SQLiteStore: Store {
         }
     }
 
-    private func checkKey(_ path: String) throws(StoreError) {
+    /// - Parameter isStored: whether to store the check if the database has none.
+    private func checkKey(_ path: String, isStored: Bool) throws(StoreError) {
         let fits: Bool
         do {
-            if isReadOnly {
+            if !isStored {
                 fits = try pool.read(sealer.fits) ?? true
             } else {
                 fits = try pool.write { db in

@@ -1,6 +1,9 @@
 import Foundation
 import GRDB
+import NodeAssembly
 import StatusProtocol
+import Storage
+import StoreSQLite
 import TestSupport
 import Testing
 import WakuCrypto
@@ -101,6 +104,30 @@ struct AdminBackupTests {
         #expect(refused.status == 65)
         #expect(refused.failure == "the database in \(fixture.data) was made by a newer waku-push: run that version")
         #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.folder.path).filter { $0.hasPrefix("backup") } == [])
+    }
+
+    /// The backup that an upgrade begins with, made by the program that is installed already.
+    @Test func aDatabaseOfAnOlderReleaseIsBackedUpAsItIs() async throws {
+        let folder = try TemporaryFolder()
+        let key = try KeyFile(in: folder, "id.key")
+        let (data, backup) = (folder.path + "/data", folder.path + "/backup")
+        let older = NodeAssembly.parts.map { part in
+            StorePart(part.name, tables: part.tables, migrations: Array(part.migrations.prefix(max(part.migrations.count - 1, 1))))
+        }
+        let lock = try DataFolder(locking: data)
+        try SQLiteStore(folder: data, storageKey: Sealer.storageKey(of: key.key), parts: older).close()
+        lock.unlock()
+        func migrations(_ path: String) throws -> [String] {
+            try DatabaseQueue(path: path).read { try String.fetchAll($0, sql: "SELECT identifier FROM grdb_migrations ORDER BY 1") }
+        }
+        let before = try migrations(DataFolder.databasePath(in: data))
+        let listed = try await run("admin", "registrations", "list", "--data", data)
+        #expect(listed.status == 65 && listed.failure?.contains("make a backup (waku-push admin backup), then start") == true)
+        let made = try await run("admin", "backup", backup, "--data", data, "--identity", key.path)
+        #expect(made.status == 0 && made.field("integrity") == "ok", "\(made.errors)")
+        #expect(try migrations(backup) == before && migrations(DataFolder.databasePath(in: data)) == before)
+        #expect(before != NodeAssembly.parts.flatMap { part in part.migrations.indices.map { "\(part.name) \($0 + 1)" } }.sorted())
+        #expect(try await run("admin", "restore", backup, "--data", folder.path + "/other", "--identity", key.path).status == 0)
     }
 
     @Test func rotate() async throws {

@@ -13,7 +13,8 @@ extension Admin {
             abstract: "Backs up the database into one file, while the daemon runs or not.",
             discussion: """
                 The backup is a consistent snapshot with mode 0600. It is verified before the command ends; with --identity every encrypted \
-                row is decrypted as well. It can't be restored without the node's key file: keep a separate copy of that.
+                row is decrypted as well. A database of an earlier release is backed up as it is, before the daemon of this one migrates it. \
+                A backup can't be restored without the node's key file: keep a separate copy of that.
 
                 EXAMPLE
                   waku-push admin backup /backup/waku-push-2027-01-15 --data data \\
@@ -27,7 +28,8 @@ extension Admin {
         func execute() async throws {
             try await requireDataFolder("back it up with pg_dump, or by its replication and archive")
             let identity = try admin.identityFile.map { try IdentityFile.read($0) }
-            let store = try NodeAssembly.existingStore(in: folder, of: identity)
+            // Before an upgrade it is of the earlier release's database.
+            let store = try NodeAssembly.existingStore(in: folder, of: identity, mayBeOlder: true)
             // On a full disk a backup to another one comes first, and its rows stay encrypted.
             let inspection = try await audited(.backup, isRecordRequired: false) {
                 try StoreBackup.write(store, to: file, storageKey: identity.map(Sealer.storageKey))
