@@ -1,5 +1,6 @@
 import ArgumentParser
 import PushNode
+import TestSupport
 import Testing
 
 @testable import WakuPushCommands
@@ -26,6 +27,21 @@ struct OutboxSelectionTests {
         let found = AdminAPI.Count([17], of: try selection.selected())
         try selection.report(found, elsewhere: ["node-2": 1])
         try OutboxSelection.parse(["--all"]).report(AdminAPI.Count(count: 0), elsewhere: ["node-2": 1])
+    }
+
+    @Test func aListThatIsCutOffSaysSo() async throws {
+        let fixture = try await AdminFixture()
+        let list = ["admin", "registrations", "list", "--json", "--data", fixture.data, "--limit"]
+        for (arguments, text) in [
+            (list + ["2", "--offset", "1"], "there are more than these 2: give a larger --limit, or --offset 3"),
+            (["admin", "topics", "--data", fixture.data, "--limit", "1"], "there are more than these 1: give a larger --limit"),
+        ] {
+            let ended = try await run(arguments)
+            #expect(ended.status == 0 && ended.failure == text, "\(ended.errors)")
+        }
+        for whole in [list + ["4"], list + ["\(Int.max)"], list + ["3", "--offset", "1"]] {
+            #expect(try await run(whole).errors == "")
+        }
     }
 
     @Test func aDrainNamesWhatItWaitsForAndHowToUndoIt() {

@@ -30,7 +30,7 @@ extension Admin.Outbox {
         }
 
         private func rows(_ store: any Store) throws -> [Row] {
-            let waiting = try store.read(DeliveryStorage.waitingDeliveries(limit: limit.count))
+            let waiting = try store.read(DeliveryStorage.waitingDeliveries(limit: limit.oneMore)).limited(to: limit)
             let owners = try NodeAssembly.owners(of: waiting.map(\.device), in: store)
             return waiting.map { waiting in
                 let owner = owners[waiting.device]

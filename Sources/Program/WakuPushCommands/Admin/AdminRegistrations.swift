@@ -29,16 +29,17 @@ extension Admin.Registrations {
 
         func execute() async throws {
             let store = try await openStore()
-            var rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: page.limit.count, offset: page.offset))
+            let limit = page.limit.oneMore
+            var rows = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: limit, offset: page.offset))
                 .map { RegistrationRow($0) }
-            if rows.count < page.limit.count, !NodeAssembly.added.isEmpty {
+            if rows.count < limit, !NodeAssembly.added.isEmpty {
                 let before = try store.read(StatusServer.Registrations.summaries(filter.filter, limit: page.offset)).count
                 rows += try AddedRegistration.find(
-                    OwnerFilter(filter.filter), limit: page.limit.count - rows.count, offset: rows.isEmpty ? page.offset - before : 0,
+                    OwnerFilter(filter.filter), limit: limit - rows.count, offset: rows.isEmpty ? page.offset - before : 0,
                     in: store
                 ).map { RegistrationRow($0) }
             }
-            try rows.print(asJSON: admin.json)
+            try rows.limited(to: page.limit, offset: page.offset).print(asJSON: admin.json)
         }
     }
 

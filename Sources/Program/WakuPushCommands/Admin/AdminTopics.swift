@@ -36,7 +36,7 @@ extension Admin {
                 let topic = ContentTopic(TopicTag(of: V01.serverTopic(key))).rawValue
                 rows.append(Row(contentTopic: topic, purpose: "version 0.1", keyHash: overview.keyHash))
             }
-            for keyHash in try store.read(StatusServer.Registrations.registeredKeyHashes(limit: limit.count)) {
+            for keyHash in try store.read(StatusServer.Registrations.registeredKeyHashes(limit: limit.oneMore)).limited(to: limit) {
                 let topics = QueryTopics(of: keyHash)
                 rows.append(Row(contentTopic: ContentTopic(topics.deployed).rawValue, purpose: "query", keyHash: keyHash.hex))
                 rows.append(
@@ -44,7 +44,7 @@ extension Admin {
             }
             for added in NodeAssembly.added {
                 let topics = try added.learnedTopics.map { try store.read($0()) } ?? []
-                rows += topics.prefix(limit.count).map { Row(contentTopic: $0.rawValue, purpose: added.name, keyHash: nil) }
+                rows += topics.limited(to: limit).map { Row(contentTopic: $0.rawValue, purpose: added.name, keyHash: nil) }
             }
             if admin.json { return try Output.json(rows) }
             Output.table(

@@ -28,7 +28,8 @@ extension Admin.Records {
 
         func execute() async throws {
             let store = try await openStore()
-            let rows = try store.read(StatusV01Server.Records.summaries(limit: page.limit.count, offset: page.offset)).map(RecordRow.init)
+            let rows = try store.read(StatusV01Server.Records.summaries(limit: page.limit.oneMore, offset: page.offset))
+                .map(RecordRow.init).limited(to: page.limit, offset: page.offset)
             if admin.json { return try Output.json(rows) }
             let hasIdentities = rows.contains { $0.identity != nil }
             Output.table(

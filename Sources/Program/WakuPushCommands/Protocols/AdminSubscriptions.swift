@@ -72,8 +72,9 @@ extension Admin.Subscriptions {
                 }
                 let record = isOpened ? try? SessionServer.Subscriptions(store.sealer).open(summary) : nil
                 rows.append(SubscriptionRow(summary, record))
-                return rows.count < page.limit.count
+                return rows.count < page.limit.oneMore
             }
+            rows = rows.limited(to: page.limit, offset: page.offset)
             if admin.json { return try Output.json(rows) }
             Output.table(
                 ["ACCOUNT", "SERVICE", "SIGNED", "EXPIRES"],
