@@ -438,8 +438,32 @@ struct ClientTests {
         }
         let two = try await run("client", "register", "--device-token", "t", "--server", key, "--server", key, "--identity", "x")
         #expect(two.status == 64 && two.failure?.hasPrefix("Without --state, give exactly one --server") == true)
+        let queried = try await run("client", "query", key, "--server", key, "--server", key)
+        #expect(queried.status == 64 && queried.failure?.hasPrefix("Give exactly one --server") == true, "\(queried.errors)")
         let without = try await run("client", "register", "--state", state("x"), "--device-token", "t", "--apn-topic", "a")
         #expect(without.status == 64 && without.failure == "--server is missing: give the public key of a push server")
+    }
+
+    /// Such as those of variables that are not set. A server would answer MALFORMED_MESSAGE.
+    @Test func valuesThatNoServerAcceptsAreNamed() async throws {
+        let key = "0x" + PrivateKey.generate().publicKey.hex
+        let register = ["client", "register", "--server", key, "--identity", "x", "--apn-topic", "a"]
+        let long = String(repeating: "i", count: InstallationID.maximumByteCount + 1)
+        for (arguments, failure) in [
+            (register + ["--device-token", ""], "--device-token is empty"),
+            (["client", "v0.1", "register", "--state", state("x"), "--device-token", ""], "--device-token is empty"),
+            (register + ["--device-token", "t", "--installation", ""], "--installation must have 1 to 128 bytes"),
+            (register + ["--device-token", "t", "--installation", long], "--installation must have 1 to 128 bytes"),
+            (register + ["--device-token", "t", "--access-token", "zz"], "--access-token must be a UUID"),
+            (register + ["--device-token", "t", "--version", "0"], "--version must be at least 1"),
+            (["client", "unregister", "--server", key, "--installation", "", "--version", "2"], "--installation must have 1 to 128 bytes"),
+            (["client", "notify", key, "--server", key, "--message-id", "0xab"], "--message-id must be an even number of hexadecimal digits"),
+            (["client", "notify", key, "--server", key, "--message-id", "abc"], "--message-id must be an even number of hexadecimal digits"),
+        ] {
+            let ended = try await run(arguments)
+            #expect(ended.status == 64 && ended.failure?.hasPrefix(failure) == true, "\(ended.errors)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: state("x")))
     }
 
     /// Values that newcomers give: the path of a key file, and no app for APNs.

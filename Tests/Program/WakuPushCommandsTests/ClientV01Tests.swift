@@ -186,8 +186,8 @@ struct ClientV01Tests {
     @Test func wrongArgumentsAreOneClearLine() async throws {
         let key = "0x" + PrivateKey.generate().publicKey.hex
         for (arguments, failure) in [
-            (["notify", key, "--message", "xyz"], "--message is not hexadecimal"),
-            (["notify", key, "--message-id", ""], "--message-id is not hexadecimal"),
+            (["notify", key, "--message", "xyz"], "--message must be an even number of hexadecimal digits"),
+            (["notify", key, "--message-id", ""], "--message-id must be an even number of hexadecimal digits"),
             (["register", "--state", state("x"), "--device-token", "t"], "--server is missing: give the public key of a push server"),
             (["query", "--state", state("x"), "--identity", "y", key], "--identity is for commands without --state"),
         ] {

@@ -134,10 +134,12 @@ struct MessageOptions: ParsableArguments {
     @Option(help: "The encrypted message, in hex.") var message = ""
     @Option(help: "The message's id, in hex. [default: 32 random bytes]") var messageId: String?
 
+    private static let form = "must be an even number of hexadecimal digits, without 0x"
+
     func parsed() throws(CommandFailure) -> (content: [UInt8], messageID: [UInt8]) {
-        guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message is not hexadecimal") }
+        guard let content = bytes(hex: message) else { throw CommandFailure(.usage, "--message \(Self.form)") }
         guard let messageID = messageId.map({ bytes(hex: $0) }) ?? randomBytes(32), !messageID.isEmpty else {
-            throw CommandFailure(.usage, "--message-id is not hexadecimal")
+            throw CommandFailure(.usage, "--message-id \(Self.form)")
         }
         return (content, messageID)
     }

@@ -8,15 +8,20 @@ extension Client {
             abstract: "Asks a server which devices a registrant has. A server that has none does not answer.")
 
         @OptionGroup var client: ClientOptions
-        @Option(help: "The push server's public key, full or compressed.", transform: PublicKeyArgument.parse) var server: PublicKeyArgument
+        @Option(
+            name: .customLong("server"), help: "The push server's public key, full or compressed.", transform: PublicKeyArgument.parse)
+        var servers: [PublicKeyArgument] = []
         @OptionGroup var asker: OneShotOptions
         @OptionGroup var registrant: RegistrantOptions
         @Flag(help: "Show access tokens.") var reveal = false
 
+        func validate() throws { _ = try servers.single(isStateless: true) }
+
         func execute() async throws {
             let key = try registrant.required().key
+            let server = try servers.single(isStateless: true)
             let end = client.end
-            let devices = try await client.withClient(asker.orEphemeral()) { [server] in
+            let devices = try await client.withClient(asker.orEphemeral()) {
                 do throws(PushClientError) {
                     return try await $0.query(key, at: server.key, timeout: end.remaining)
                 } catch {

@@ -50,6 +50,10 @@ extension Client {
             guard state.folder != nil else {
                 guard !again else { throw ValidationError("--again is for --state: without it every registration is sent") }
                 _ = try servers.single()
+                try OneShotOptions.check(installation: oneShot.installation, version: oneShot.version)
+                guard oneShot.accessToken.map({ AccessToken($0).isUUID }) ?? true else {
+                    throw ValidationError("--access-token must be a UUID")
+                }
                 return
             }
             try state.refuse([

@@ -37,6 +37,7 @@ extension Client {
                     throw ValidationError("Missing expected argument '--installation <installation>'")
                 }
                 guard oneShot.version != nil else { throw ValidationError("Missing expected argument '--version <version>'") }
+                try OneShotOptions.check(installation: oneShot.installation, version: oneShot.version)
                 return
             }
             try state.refuse([

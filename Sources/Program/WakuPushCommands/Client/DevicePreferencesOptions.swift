@@ -26,6 +26,7 @@ struct DevicePreferencesOptions: ParsableArguments {
 
     func validate() throws {
         guard (deviceToken == nil) != (webPush == nil) else { throw ValidationError("Give one of --device-token and --web-push") }
+        try requireToken(deviceToken)
         guard webPush == nil || apnTopic.isEmpty else { throw ValidationError("--apn-topic is for APNs, not for --web-push") }
         try validateStandardInput([webPush, blocked.blockChatFile, muteChatFile, blockAuthorFile, contacts.contactFile, mentionsInFile])
     }
@@ -88,6 +89,11 @@ struct ContactOptions: ParsableArguments {
     }
 
     func keys() throws(CommandFailure) -> [PublicKey] { try contact.map(\.key) + contactFile.keys() }
+}
+
+/// - Throws: `ValidationError` for an empty token, such as that of a variable that is not set.
+func requireToken(_ token: String?) throws {
+    if token?.isEmpty == true { throw ValidationError("--device-token is empty: give the token of APNs or Firebase") }
 }
 
 /// - Throws: `ValidationError` when more than one of these files is standard input.

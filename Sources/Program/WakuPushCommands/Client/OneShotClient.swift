@@ -1,5 +1,6 @@
 import ArgumentParser
 import PushClient
+import StatusProtocol
 import WakuCrypto
 
 extension ClientOptions {
@@ -46,6 +47,16 @@ struct OneShotOptions: ParsableArguments {
         return try IdentityFile.read(identityFile)
     }
 
+    /// For `validate()` of a command: an error in that of an option group would have ArgumentParser print the program's version for `--version`.
+    ///
+    /// - Throws: `ValidationError` for values that servers refuse as malformed.
+    static func check(installation: String?, version: UInt64?) throws {
+        guard (1...InstallationID.maximumByteCount).contains(installation?.utf8.count ?? 1) else {
+            throw ValidationError("--installation must have 1 to \(InstallationID.maximumByteCount) bytes")
+        }
+        guard version != 0 else { throw ValidationError("--version must be at least 1") }
+    }
+
     /// Queries and requests need no particular key: a new one is generated.
     func orEphemeral() throws(CommandFailure) -> PrivateKey {
         guard let identityFile else { return .generate() }
@@ -55,9 +66,11 @@ struct OneShotOptions: ParsableArguments {
 
 extension Array where Element: ExpressibleByArgument {
     /// The only server of a command without `--state`.
-    func single() throws -> Element {
+    ///
+    /// - Parameter isStateless: whether the command never has `--state`.
+    func single(isStateless: Bool = false) throws -> Element {
         guard let first else { throw ValidationError("Missing expected argument '--server <server>'") }
-        guard count == 1 else { throw ValidationError("Without --state, give exactly one --server") }
+        guard count == 1 else { throw ValidationError("\(isStateless ? "Give" : "Without --state, give") exactly one --server") }
         return first
     }
 }

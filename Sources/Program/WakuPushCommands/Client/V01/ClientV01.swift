@@ -36,7 +36,10 @@ struct V01DeviceOptions: ParsableArguments {
     @OptionGroup var contacts: ContactOptions
     @Flag(help: "Register, but want no notifications.") var disabled = false
 
-    func validate() throws { try validateStandardInput([blocked.blockChatFile, contacts.contactFile]) }
+    func validate() throws {
+        try requireToken(deviceToken)
+        try validateStandardInput([blocked.blockChatFile, contacts.contactFile])
+    }
 
     func profile() throws(CommandFailure) -> V01DeviceProfile {
         var profile = V01DeviceProfile(platform: platform.platform, deviceToken: DeviceToken(deviceToken))
