@@ -68,9 +68,9 @@ struct ClientOptionsTests {
         let folder = try TemporaryFolder()
         let keys = (0..<3).map { _ in PrivateKey.generate().publicKey }
         let (contacts, chats) = (folder.path + "/contacts", folder.path + "/chats")
-        try write("# friends\n\n0x\(keys[0].hex)\r\n  \(keys[1].hex) # Bob\n", to: contacts)
+        try write("\u{FEFF}# friends\n\n0x\(keys[0].hex)\r\n  \(keys[1].hex) # Bob\n", to: contacts)
         // Ids of chats may contain #.
-        try write("@profile\nroom#1 # the first\n", to: chats)
+        try write("\u{FEFF}@profile\nroom#1 # the first\n", to: chats)
         let lists = [
             "--contacts-only", "--contact", keys[2].hex, "--contact-file", contacts, "--block-chat", "work", "--block-chat-file", chats,
         ]

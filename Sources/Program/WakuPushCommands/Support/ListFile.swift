@@ -1,8 +1,10 @@
 import Foundation
 
-/// A list in a file, an entry per line. `#` begins a comment at the start of a line and after white space; empty lines are ignored.
+/// A list in a file, an entry per line. `#` begins a comment at the start of a line and after white space; empty lines and a byte order mark are ignored.
 struct ListFile {
     private static let maximumLineByteCount = 64 << 10
+    /// U+FEFF in UTF-8, which some editors write.
+    private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
     /// The kind of list, for messages: `list of keys`.
     let kind: String
@@ -38,7 +40,10 @@ struct ListFile {
             let reader = try LineReader(
                 isStandardInput || path != "-" ? path : "./-", maximumLineByteCount: Self.maximumLineByteCount)
             var lines: [String] = []
-            while let line = try reader.next() { lines.append(String(decoding: line, as: UTF8.self)) }
+            while let line = try reader.next() {
+                let isMarked = lines.isEmpty && line.starts(with: Self.byteOrderMark)
+                lines.append(String(decoding: isMarked ? line[Self.byteOrderMark.count...] : line[...], as: UTF8.self))
+            }
             return lines
         } catch {
             throw CommandFailure(.data, "\(kind) \(isStandardInput ? "in standard input" : path) \(error.reason)")
