@@ -386,6 +386,17 @@ struct ClientTests {
         #expect(ended.output == "")
     }
 
+    @Test func anEmptyStateIsNamed() async throws {
+        let path = state("bob")
+        _ = try await ClientFolder(path: path).open([])
+        #expect(try await run("client", "status", "--state", path).errors == "")
+        for suffix in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: path + "/client.sqlite" + suffix) }
+        #expect(
+            FileManager.default.createFile(atPath: path + "/client.sqlite", contents: Data(), attributes: [.posixPermissions: 0o600]))
+        let ended = try await run("client", "status", "--state", path)
+        #expect(ended.status == 0 && ended.failure?.hasPrefix("warning: \(path)/client.sqlite is empty") == true, "\(ended.errors)")
+    }
+
     @Test func damagedAdvertisementIsOneClearLine() async throws {
         try await LoopbackPushServer.run { server in
             let bob = PrivateKey.generate()

@@ -57,12 +57,21 @@ struct ClientFolder: Sendable {
             throw CommandFailure(.cannotCreate, "folder \(path) can't be made: make it, or choose another by --state")
         }
         let identity = try identity()
+        warnOfEmptyState()
         do throws(ClientStoreError) {
             let store = try SQLiteClientStore(folder: path, identity: identity)
             return try await Client.open(identity: identity, relays: relays, store: store, configuration: configuration)
         } catch {
             throw CommandFailure(error)
         }
+    }
+
+    /// A copy that failed, as on a full disk, leaves such a file, from which the client begins anew. So does a kill of its first command.
+    private func warnOfEmptyState() {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path + "/client.sqlite")
+        guard attributes?[.size] as? Int == 0 else { return }
+        CommandFailure.report(
+            "warning: \(path)/client.sqlite is empty: the client begins anew as another installation; restore the file if it had a state")
     }
 
     private func identity() throws(CommandFailure) -> PrivateKey {
