@@ -52,10 +52,10 @@ struct DiskFaultTests {
         }
     }
 
-    @Test("A command whose output can't be written fails")
-    func fullOutput() async throws {
+    @Test("A command whose output can't be written fails", arguments: [">/dev/full", ">&-"])
+    func fullOutput(redirection: String) async throws {
         let command = ["identity", "new", "--out", folder.path + "/new.key"]
-        let ended = try ChildProcess(command, shell: #"exec "$0" "$@" >/dev/full"#)
+        let ended = try ChildProcess(command, shell: #"exec "$0" "$@" \#(redirection)"#)
         #expect(await ended.status == 74)
         #expect(ended.errors == "waku-push: can't write to standard output\n")
     }

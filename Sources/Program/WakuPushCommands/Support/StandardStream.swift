@@ -8,11 +8,13 @@ package enum StandardStream {
 
     /// Opens the standard streams that are closed on /dev/null. Otherwise the next descriptors of the process get their numbers, and receive the
     /// output. Called before anything else, since the runtime opens some with its first thread.
+    ///
+    /// Standard output can't be written to then, so that a command whose output is lost fails, as it does for a full disk.
     package static func openClosed() {
-        var opened: Int32 = 0
-        // A new descriptor has the lowest free number.
-        while (0...error).contains(opened) { opened = open("/dev/null", O_RDWR) }
-        if opened > error { close(opened) }
+        for stream in 0...error where fcntl(stream, F_GETFD) < 0 {
+            // A new descriptor has the lowest free number, which is this one.
+            _ = open("/dev/null", stream == output ? O_RDONLY : O_RDWR)
+        }
     }
 
     /// Returns whether all of the text was written.
