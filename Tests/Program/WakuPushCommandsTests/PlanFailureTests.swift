@@ -153,7 +153,8 @@ struct PlanFailureTests {
         ("--listen", "/dns4/localhost/tcp/1"),
         ("--relay", "/ip4/127.0.0.1/tcp/60000"), ("--fleet", "status.none"), ("--fleet", "enrtree://AA@x"), ("--peer-count", "0"),
         ("--exempt-network", "10.0.0.0/33"), ("--exempt-network", "localhost"),
-        ("--reply-delay", "3s"), ("--unknown-hold", "61s"), ("--derive-ahead-limit", "0"), ("--derive-ahead", "perhaps"),
+        ("--reply-delay", "3s"), ("--unknown-hold", "61s"), ("--poll-interval", "61s"), ("--derive-ahead-limit", "0"),
+        ("--derive-ahead", "perhaps"),
         ("--dns", "localhost:53"), ("--http-host", "push.example:9090"), ("--limit", "registrations=1/d burst 200000"),
         ("--no-such-option", "1"),
     ])

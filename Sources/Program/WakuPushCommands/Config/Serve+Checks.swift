@@ -64,6 +64,7 @@ extension Serve {
             guard !isValid else { return }
             failures.check { throw CommandFailure(.usage, message) }
         }
+        require(pollInterval.duration <= .seconds(60), "--poll-interval must be at most 60s: clients wait 3 s for an answer")
         require((1...100_000_000).contains(outboxLimit), "--outbox-limit must be from 1 to 100000000")
         require(
             configuration.unknownHold <= NodeConfiguration.unknownHoldLimit,
