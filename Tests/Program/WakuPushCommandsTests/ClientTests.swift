@@ -509,6 +509,16 @@ struct ClientTests {
         }
     }
 
+    /// A server that answered INTERNAL_ERROR has the notification in its outbox.
+    @Test func aTimeOutNamesTheIdWithWhichARepetitionNotifiesOnce() {
+        let outcomes = [DeviceOutcome(registrant: PrivateKey.generate().publicKey, installationID: nil, result: .gaveUp(.cancelled))]
+        let failure = #expect(throws: CommandFailure.self) {
+            try outcomes.report([0xC0, 0xFF, 0xEE], asJSON: true, nil, DurationArgument("1s"))
+        }
+        #expect(failure?.code == .unavailable)
+        #expect(failure?.message.hasSuffix("one may still notify: a repetition with --message-id c0ffee notifies once") == true)
+    }
+
     /// In any order of the devices.
     @Test func anAttemptThatMaySucceedLaterTakesPrecedenceInTheExitCode() {
         let key = PrivateKey.generate().publicKey

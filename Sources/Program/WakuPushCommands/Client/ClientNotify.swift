@@ -166,7 +166,8 @@ extension [DeviceOutcome] {
         if let reason = reasons.first(where: { $0 != .notRegistered }) {
             let explanation =
                 reason == .cancelled
-                ? "no server confirmed it within \(timeout.description) (INTERNAL_ERROR, or no answer)" : reason.explanation
+                ? "no server confirmed it within \(timeout.description) (INTERNAL_ERROR, or no answer), and one may still notify: "
+                    + "a repetition with --message-id \(hexString(messageID)) notifies once" : reason.explanation
             throw CommandFailure(.unavailable, "not all devices were notified: \(obstacle ?? explanation)")
         }
         if let reason = reasons.first { throw CommandFailure(.data, "not all devices were notified: \(reason.explanation)") }
