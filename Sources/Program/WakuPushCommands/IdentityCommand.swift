@@ -24,7 +24,7 @@ struct IdentityCommand: AsyncParsableCommand {
         func execute() async throws {
             let key = PrivateKey.generate()
             try IdentityFile.write(key, to: out)
-            if form.publicKey { return Output.line("0x" + key.publicKey.hex) }
+            if form.publicKey { return Output.line(key.publicKey.text) }
             try IdentityOverview(key.publicKey).print(asJSON: form.json)
         }
     }
@@ -81,7 +81,7 @@ struct IdentityCommand: AsyncParsableCommand {
                 return try VAPIDOverview(publicKey: key).print(asJSON: form.json)
             }
             let key = try IdentityFile.read(identity).publicKey
-            if form.publicKey { return Output.line("0x" + key.hex) }
+            if form.publicKey { return Output.line(key.text) }
             try IdentityOverview(key).print(asJSON: form.json)
         }
     }
@@ -109,7 +109,7 @@ struct IdentityOverview: FieldsReport {
     let partitionedTopic: String
 
     init(_ key: PublicKey) {
-        publicKey = "0x" + key.hex
+        publicKey = key.text
         compressedPublicKey = "0x" + hexString(key.compressed)
         keyHash = KeyHash(of: key).hex
         personalTopic = ContentTopic(TopicTag(of: StatusTopics.personal(key))).rawValue

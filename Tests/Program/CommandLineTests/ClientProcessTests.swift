@@ -59,7 +59,7 @@ struct ClientProcessTests {
     private func publicKey(_ name: String) async throws -> String {
         struct Status: Decodable { let publicKey: String }
         let status: Status = try await run("client", "status", "--state", state(name), "--json").json()
-        return "0x" + status.publicKey
+        return status.publicKey
     }
 
     private var postCount: Int { node.gorush.requests.count { $0.head.hasPrefix("POST") } }
@@ -77,7 +77,7 @@ struct ClientProcessTests {
     @Test func clientsRegisterDiscoverAndNotifyOverALoopbackServe() async throws {
         let daemon = try await node.start()
         let registered = try await register(daemon.relayURL)
-        #expect(registered.rows.last == [String(node.server.publicKey.dropFirst(2)), "registered", "1"], "\(registered.errors)")
+        #expect(registered.rows.last == [node.server.publicKey, "registered", "1"], "\(registered.errors)")
         let bob = try await publicKey("bob")
         let discovered = try await client(daemon.relayURL, "discover", "alice", bob)
         #expect(discovered.rows.last?[1...2] == ["1", "yes"], "\(discovered.errors)")
@@ -167,7 +167,7 @@ struct ClientProcessTests {
         let relay = daemon.relayURL
         let registered = try await v01(
             relay, "register", "bob", "--server", node.server.publicKey, "--device-token", OperatedNode.deviceToken)
-        #expect(registered.rows.last == [String(node.server.publicKey.dropFirst(2)), "registered", "1"], "\(registered.errors)")
+        #expect(registered.rows.last == [node.server.publicKey, "registered", "1"], "\(registered.errors)")
         let bob = try await publicKey("bob")
         let found = try await v01(relay, "query", "alice", bob)
         #expect(found.rows.last?[1] == "yes", "\(found.errors)")
@@ -213,7 +213,7 @@ struct ClientProcessTests {
         let daemon = try await node.start()
         let address = try await daemon.multiaddr()
         let running = try runClient(address, "bob")
-        let bob = "0x" + (try #require(try await running.waitFor("started").publicKey))
+        let bob = try #require(try await running.waitFor("started").publicKey)
         await running.kill()
         #expect(try await client(address, "discover", "alice", bob, "--timeout", "2s").status == 69)
         let alice = try runClient(address, "alice")

@@ -56,13 +56,13 @@ struct ClientTests {
     }
 
     /// The public key of the client in a state folder.
-    private func key(_ name: String) async throws -> String { "0x" + (try await status(name).publicKey) }
+    private func key(_ name: String) async throws -> String { try await status(name).publicKey }
 
     @Test func registersDiscoversNotifiesAndUnregisters() async throws {
         try await LoopbackPushServer.run { server in
             let registered = try await register(server)
             #expect(registered.status == 0 && registered.errors == "", "\(registered.errors)")
-            #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.key.hex, "registered", "1"]])
+            #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.publicKey, "registered", "1"]])
             let bob = try await status("bob")
             #expect(bob.receiving && !bob.sending)
             #expect(bob.servers.map(\.state) == ["registered"] && bob.servers.first?.version == 1)
@@ -72,12 +72,12 @@ struct ClientTests {
             }
 
             // From the network's store: Alice was not running when Bob advertised.
-            let discovered = try await client(server, "discover", "--state", state("alice"), "0x" + bob.publicKey)
-            #expect(discovered.rows.last == [bob.installation, "1", "yes", server.key.hex], "\(discovered.errors)")
+            let discovered = try await client(server, "discover", "--state", state("alice"), bob.publicKey)
+            #expect(discovered.rows.last == [bob.installation, "1", "yes", server.publicKey], "\(discovered.errors)")
             let contacts = try await status("alice").contacts
             #expect(contacts == [Status.Contact(registrant: bob.publicKey, devices: 1, servers: 1, tokensKnown: 1)])
 
-            let notify = ["--state", state("alice"), "0x" + bob.publicKey, "--chat", "family", "--message-id", "c0ffee", "--json"]
+            let notify = ["--state", state("alice"), bob.publicKey, "--chat", "family", "--message-id", "c0ffee", "--json"]
             for _ in 0..<2 {
                 let notified = try await run(["client", "notify", "--relay", server.relayURL, "--timeout", "60s"] + notify)
                 #expect(notified.status == 0, "\(notified.errors)")
@@ -87,7 +87,7 @@ struct ClientTests {
             #expect(try await status("alice").sending)
 
             let ended = try await client(server, "unregister", "--state", state("bob"))
-            #expect(ended.status == 0 && ended.rows.last == [server.key.hex, "unregistered", "-"], "\(ended.errors)")
+            #expect(ended.status == 0 && ended.rows.last == [server.publicKey, "unregistered", "-"], "\(ended.errors)")
             #expect(try await status("bob").receiving == false)
             // The command that unregisters advertises no device.
             let rowCounts = try advertisedRowCounts(on: server, of: PublicKey(hex: bob.publicKey))
@@ -125,7 +125,8 @@ struct ClientTests {
         try await LoopbackPushServer.run { server in
             #expect(try await register(server).status == 0)
             let verified = try await client(server, "status", "--state", state("bob"), "--ping")
-            #expect(verified.status == 0 && verified.rows.last == [server.key.hex, "matches, version 1", "accepted"], "\(verified.errors)")
+            #expect(
+                verified.status == 0 && verified.rows.last == [server.publicKey, "matches, version 1", "accepted"], "\(verified.errors)")
             #expect(server.postCount == 1)
             // No device of this client is registered anywhere.
             #expect(try await client(server, "status", "--state", state("alice"), "--verify").status == 65)
@@ -166,11 +167,11 @@ struct ClientTests {
     @Test func aServerIsLeftWhenAnotherOneHasAccepted() async throws {
         try await LoopbackPushServer.run { server in
             #expect(try await register(server).status == 0)
-            let gone = PrivateKey.generate().publicKey.hex
+            let gone = "0x" + PrivateKey.generate().publicKey.hex
             let moved = try await client(
-                server, "register", "--state", state("bob"), "--server", "0x" + gone, "--device-token", "bobs-token", "--apn-topic",
+                server, "register", "--state", state("bob"), "--server", gone, "--device-token", "bobs-token", "--apn-topic",
                 "im.status.ethereum", "--timeout", "2s")
-            #expect(moved.status == 69 && moved.rows.contains([server.key.hex, "registered", "1"]), "\(moved.errors)")
+            #expect(moved.status == 69 && moved.rows.contains([server.publicKey, "registered", "1"]), "\(moved.errors)")
             let notified = try await client(server, "notify", "--state", state("alice"), try await key("bob"))
             #expect(notified.status == 0 && server.postCount == 1, "\(notified.errors)")
         }
@@ -194,7 +195,7 @@ struct ClientTests {
             #expect(try await register(server).status == 0)
             let bob = try await key("bob")
             let found = try await client(server, "discover", "--state", state("alice"), "--server", server.publicKey, bob)
-            #expect(found.rows.last?.last == server.key.hex, "\(found.errors)")
+            #expect(found.rows.last?.last == server.publicKey, "\(found.errors)")
             let notified = try await client(server, "notify", "--state", state("alice"), "--server", server.publicKey, bob)
             #expect(notified.status == 0 && server.postCount == 1, "\(notified.errors)")
             let stranger = "0x" + PrivateKey.generate().publicKey.hex
@@ -217,9 +218,9 @@ struct ClientTests {
             let discover = ["client", "discover", "--state", state("alice"), bob, "--json", "--relay"]
             for _ in 0..<2 {
                 let found = try await run(discover + [server.relayURL, "--timeout", "60s"])
-                #expect(found.status == 0 && (try found.json([Row].self)).map(\.remembered) == [nil], "\(found.errors)")
+                #expect(try found.status == 0 && found.json([Row].self).map(\.remembered) == [nil], "\(found.errors)")
                 let remembered = try await run(discover + [silent.url, "--timeout", "500ms"])
-                #expect(remembered.status == 69 && (try remembered.json([Row].self)).map(\.remembered) == [true])
+                #expect(try remembered.status == 69 && remembered.json([Row].self).map(\.remembered) == [true])
                 #expect(remembered.errors.contains("no answer in time, the devices are remembered"), "\(remembered.errors)")
             }
         }
@@ -248,26 +249,26 @@ struct ClientTests {
             // The servers of before.
             let again = try await client(
                 server, "register", "--state", state("bob"), "--device-token", "bobs-token", "--apn-topic", "im.status.ethereum")
-            #expect(again.rows.last == [server.key.hex, "registered", "3"], "\(again.errors)")
+            #expect(again.rows.last == [server.publicKey, "registered", "3"], "\(again.errors)")
         }
     }
 
     /// Not a server that is still being left.
     @Test func registersWithTheServersOfBefore() async throws {
         try await LoopbackPushServer.run { server in
-            let gone = PrivateKey.generate().publicKey.hex
-            #expect(try await register(server, "--server", "0x" + gone, "--timeout", "2s").status == 69)
+            let gone = "0x" + PrivateKey.generate().publicKey.hex
+            #expect(try await register(server, "--server", gone, "--timeout", "2s").status == 69)
             #expect(try await register(server).status == 0)
             func again() async throws -> Ended {
                 try await client(
                     server, "register", "--state", state("bob"), "--device-token", "bobs-token", "--apn-topic", "im.status.ethereum")
             }
             let registered = try await again()
-            let states = [[server.key.hex, "registered", "1"], [gone, "pending", "-"]].sorted { $0[0] < $1[0] }
+            let states = [[server.publicKey, "registered", "1"], [gone, "pending", "-"]].sorted { $0[0] < $1[0] }
             #expect(registered.rows == [["SERVER", "STATE", "VERSION"]] + states, "\(registered.errors)")
             // The stopped server is still retried.
             #expect(try await client(server, "unregister", "--state", state("bob"), "--timeout", "2s").status == 69)
-            #expect(try await again().rows.contains { $0.prefix(2) == [server.key.hex, "registered"] })
+            #expect(try await again().rows.contains { $0.prefix(2) == [server.publicKey, "registered"] })
         }
     }
 
@@ -309,10 +310,10 @@ struct ClientTests {
             let ended = try await register(server, "--server", "0x" + unknown.hex, "--timeout", "9s")
             #expect(ended.status == 69)
             #expect(
-                ended.failure == "server \(unknown.hex) did not answer within 9s; waku-push client run goes on trying", "\(ended.errors)")
+                ended.failure == "server 0x\(unknown.hex) did not answer within 9s; waku-push client run goes on trying", "\(ended.errors)")
             // The other server accepted it.
-            #expect(ended.rows.contains([server.key.hex, "registered", "1"]))
-            #expect(try await status("bob").servers.first { $0.server == unknown.hex }?.state == "pending")
+            #expect(ended.rows.contains([server.publicKey, "registered", "1"]))
+            #expect(try await status("bob").servers.first { $0.server == "0x" + unknown.hex }?.state == "pending")
         }
         let topic = try await run("client", "run", "--state", state("x"), "--pubsub-topic", "no topic")
         #expect(topic.status == 64 && topic.failure?.contains("--pubsub-topic") == true, "\(topic.errors)")
@@ -333,7 +334,7 @@ struct ClientTests {
                 "--device-token", "t", "--apn-topic", "a")
             #expect(ended.status == 69)
             let failure = try #require(ended.failure, "\(ended.errors)")
-            #expect(failure.hasPrefix("server \(server.hex) did not get it: "), "\(failure)")
+            #expect(failure.hasPrefix("server 0x\(server.hex) did not get it: "), "\(failure)")
             #expect(failure.hasSuffix("; waku-push client run goes on trying"))
         }
         let filter = try await run("client", "discover", "--state", state("bob"), "0x" + server.hex, "--attach", "filter")
@@ -468,8 +469,14 @@ struct ClientTests {
             (register + ["--device-token", "t", "--access-token", "zz"], "--access-token must be a UUID"),
             (register + ["--device-token", "t", "--version", "0"], "--version must be at least 1"),
             (["client", "unregister", "--server", key, "--installation", "", "--version", "2"], "--installation must have 1 to 128 bytes"),
-            (["client", "notify", key, "--server", key, "--message-id", "0xab"], "--message-id must be an even number of hexadecimal digits"),
-            (["client", "notify", key, "--server", key, "--message-id", "abc"], "--message-id must be an even number of hexadecimal digits"),
+            (
+                ["client", "notify", key, "--server", key, "--message-id", "0xab"],
+                "--message-id must be an even number of hexadecimal digits"
+            ),
+            (
+                ["client", "notify", key, "--server", key, "--message-id", "abc"],
+                "--message-id must be an even number of hexadecimal digits"
+            ),
         ] {
             let ended = try await run(arguments)
             #expect(ended.status == 64 && ended.failure?.hasPrefix(failure) == true, "\(ended.errors)")
@@ -559,10 +566,10 @@ struct ClientTests {
             .gaveUp(messageID: [1], outcome), .relayFailed(reason: "refused"), .storeFailed(reason: "disk full"),
         ]
         let lines = try events.map { try ClientEventLine($0).text(asJSON: false) }
-        #expect(lines[0] == "registered server=\(key.hex) version=3")
-        #expect(lines[2] == "will-retry server=\(key.hex) tries=2 seconds=60")
-        #expect(lines[6] == "advertisement-rejected registrant=\(key.hex) reason=bad-row")
-        #expect(lines[8] == "gave-up registrant=\(key.hex) installation=phone\\u{1b} message=01 reason=noServer")
+        #expect(lines[0] == "registered server=0x\(key.hex) version=3")
+        #expect(lines[2] == "will-retry server=0x\(key.hex) tries=2 seconds=60")
+        #expect(lines[6] == "advertisement-rejected registrant=0x\(key.hex) reason=bad-row")
+        #expect(lines[8] == "gave-up registrant=0x\(key.hex) installation=phone\\u{1b} message=01 reason=noServer")
         #expect(lines[10] == "store-failed reason=disk full")
         let names = try events.map { event in
             let text = try ClientEventLine(event).text(asJSON: true)

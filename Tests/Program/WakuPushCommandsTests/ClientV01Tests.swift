@@ -51,21 +51,22 @@ struct ClientV01Tests {
             for _ in 0..<2 {
                 let registered = try await register(server, "bob")
                 // Nothing is sent when nothing changed.
-                #expect(registered.rows == [["SERVER", "STATE", "VERSION"], [server.key.hex, "registered", "1"]], "\(registered.errors)")
+                #expect(
+                    registered.rows == [["SERVER", "STATE", "VERSION"], [server.publicKey, "registered", "1"]], "\(registered.errors)")
             }
             let bob = try await status("bob")
             #expect(bob.receiving && !bob.sending && bob.servers.map(\.state) == ["registered"])
 
             // From the network's store: Alice was not running when Bob advertised.
-            let found = try await client(server, "query", "--state", state("alice"), "0x" + bob.publicKey)
-            #expect(found.rows.last == [bob.installation, "yes", server.key.hex], "\(found.errors)")
+            let found = try await client(server, "query", "--state", state("alice"), bob.publicKey)
+            #expect(found.rows.last == [bob.installation, "yes", server.publicKey], "\(found.errors)")
             let remembered = try await run(
                 "client", "v0.1", "query", "--relay", "http://127.0.0.1:1", "--timeout", "1s", "--state", state("alice"),
-                "0x" + bob.publicKey)
+                bob.publicKey)
             #expect(remembered.status == 69 && remembered.rows.last == found.rows.last, "\(remembered.errors)")
             for _ in 0..<2 {
                 let notified = try await client(
-                    server, "notify", "--state", state("alice"), "0x" + bob.publicKey, "--chat", "family", "--message-id", "c0ffee",
+                    server, "notify", "--state", state("alice"), bob.publicKey, "--chat", "family", "--message-id", "c0ffee",
                     "--json")
                 #expect(notified.status == 0, "\(notified.errors)")
                 #expect(notified.output.contains(#""event":"notified""#) && notified.output.contains(#""message":"c0ffee""#))
@@ -75,9 +76,9 @@ struct ClientV01Tests {
 
             let before = try advertisedRowCounts(on: server, of: PublicKey(hex: bob.publicKey))
             let ended = try await client(server, "unregister", "--state", state("bob"))
-            #expect(ended.status == 0 && ended.rows.last == [server.key.hex, "unregistered", "-"], "\(ended.errors)")
+            #expect(ended.status == 0 && ended.rows.last == [server.publicKey, "unregistered", "-"], "\(ended.errors)")
             #expect(try await status("bob").receiving == false)
-            let gone = try await client(server, "query", "--state", state("alice"), "0x" + bob.publicKey)
+            let gone = try await client(server, "query", "--state", state("alice"), bob.publicKey)
             #expect(gone.status == 69 && gone.rows.isEmpty, "\(gone.output)")
             // The command that unregisters advertises no device.
             let after = try advertisedRowCounts(on: server, of: PublicKey(hex: bob.publicKey)).dropFirst(before.count)
@@ -99,18 +100,18 @@ struct ClientV01Tests {
     /// Not a server that is still being left.
     @Test func registersWithTheServersOfBefore() async throws {
         try await LoopbackPushServer.run(hasV01: true) { server in
-            let gone = PrivateKey.generate().publicKey.hex
-            #expect(try await register(server, "bob", "--server", "0x" + gone, "--timeout", "2s").status == 69)
+            let gone = "0x" + PrivateKey.generate().publicKey.hex
+            #expect(try await register(server, "bob", "--server", gone, "--timeout", "2s").status == 69)
             #expect(try await register(server, "bob").status == 0)
             func again() async throws -> Ended {
                 try await client(server, "register", "--state", state("bob"), "--device-token", "bob-token")
             }
             let registered = try await again()
-            let states = [[server.key.hex, "registered", "1"], [gone, "pending", "-"]].sorted { $0[0] < $1[0] }
+            let states = [[server.publicKey, "registered", "1"], [gone, "pending", "-"]].sorted { $0[0] < $1[0] }
             #expect(registered.rows == [["SERVER", "STATE", "VERSION"]] + states, "\(registered.errors)")
             // The stopped server is still retried.
             #expect(try await client(server, "unregister", "--state", state("bob"), "--timeout", "2s").status == 69)
-            #expect(try await again().rows.contains { $0.prefix(2) == [server.key.hex, "registered"] })
+            #expect(try await again().rows.contains { $0.prefix(2) == [server.publicKey, "registered"] })
         }
     }
 
@@ -119,10 +120,10 @@ struct ClientV01Tests {
             let registered = try await register(server, "bob", "--block-chat", "spam")
             #expect(registered.status == 0, "\(registered.errors)")
             let bob = try await status("bob")
-            let found = try await client(server, "query", "0x" + bob.publicKey, "--server", server.publicKey, "--json")
+            let found = try await client(server, "query", bob.publicKey, "--server", server.publicKey, "--json")
             #expect(found.status == 0 && found.output.contains(#""mayBeNotified" : true"#), "\(found.errors)")
             for (chat, posts) in [("spam", 0), ("family", 1)] {
-                let notified = try await client(server, "notify", "0x" + bob.publicKey, "--chat", chat)
+                let notified = try await client(server, "notify", bob.publicKey, "--chat", chat)
                 #expect(notified.status == 0, "\(notified.errors)")
                 #expect(server.postCount == posts)
             }
@@ -134,7 +135,7 @@ struct ClientV01Tests {
             let contact = try KeyFile(in: folder, "contact.key")
             let registered = try await register(server, "bob", "--contacts-only", "--contact", contact.publicKey)
             #expect(registered.status == 0, "\(registered.errors)")
-            let bob = "0x" + (try await status("bob").publicKey)
+            let bob = try await status("bob").publicKey
             let notified = try await client(server, "notify", bob, "--identity", contact.path)
             #expect(notified.status == 0, "\(notified.errors)")
             let refused = try await client(server, "notify", bob)
@@ -151,9 +152,9 @@ struct ClientV01Tests {
             let deployed = try await run(
                 "client", "register", "--relay", server.relayURL, "--timeout", "60s", "--state", state("bob"), "--server", server.publicKey,
                 "--device-token", "t", "--apn-topic", "a", "--mute-chat", "work")
-            #expect(deployed.rows.last == [server.key.hex, "registered", "1"], "\(deployed.errors)")
+            #expect(deployed.rows.last == [server.publicKey, "registered", "1"], "\(deployed.errors)")
             let ended = try await client(server, "unregister", "--state", state("bob"))
-            #expect(ended.rows.last == [server.key.hex, "unregistered", "-"], "\(ended.errors)")
+            #expect(ended.rows.last == [server.publicKey, "unregistered", "-"], "\(ended.errors)")
             #expect(try await run("client", "status", "--state", state("bob")).output.contains("registered"))
             #expect(try await status("bob").servers.map(\.state) == ["unregistered"])
         }
@@ -165,7 +166,7 @@ struct ClientV01Tests {
             let ended = try await register(server, "bob", "--timeout", "3s")
             #expect(ended.status == 69)
             #expect(
-                ended.failure == "server \(server.key.hex) did not answer within 3s; waku-push client v0.1 run goes on trying",
+                ended.failure == "server \(server.publicKey) did not answer within 3s; waku-push client v0.1 run goes on trying",
                 "\(ended.errors)")
             #expect(try await status("bob").servers.map(\.state) == ["pending"])
         }

@@ -94,7 +94,7 @@ struct KnownDeviceRow: Encodable {
     static func print(_ devices: [KnownDevice], _ areRemembered: Bool, asJSON: Bool, isV01: Bool) throws {
         let rows = devices.map {
             KnownDeviceRow(
-                installation: $0.installationID.string, server: $0.server.hex, version: isV01 ? nil : $0.version,
+                installation: $0.installationID.string, server: $0.server.text, version: isV01 ? nil : $0.version,
                 mayBeNotified: $0.isTokenKnown, remembered: areRemembered ? true : nil)
         }
         if asJSON { return try Output.json(rows) }

@@ -2,7 +2,7 @@ import Foundation
 import PushClient
 import WakuCrypto
 
-/// An event as a line: `registered server=04… version=1`, or a JSON object with the event's name as `event`.
+/// An event as a line: `registered server=0x04… version=1`, or a JSON object with the event's name as `event`.
 struct ClientEventLine: Encodable {
     private(set) var event: String
     var publicKey: String?
@@ -21,22 +21,22 @@ struct ClientEventLine: Encodable {
 extension ClientEventLine {
     /// The first line of `client run`.
     static func started(_ client: some RunnableClient) -> ClientEventLine {
-        ClientEventLine(event: "started", publicKey: client.publicKey.hex, installation: client.installationID.string)
+        ClientEventLine(event: "started", publicKey: client.publicKey.text, installation: client.installationID.string)
     }
 
     init(_ event: PushClientEvent) {
         switch event {
-        case .registered(let server, let version): self.init(event: "registered", server: server.hex, version: version)
-        case .refused(let server, let refusal): self.init(event: "refused", server: server.hex, reason: refusal.rawValue)
+        case .registered(let server, let version): self.init(event: "registered", server: server.text, version: version)
+        case .refused(let server, let refusal): self.init(event: "refused", server: server.text, reason: refusal.rawValue)
         case .willRetry(let server, let tries, let pause):
-            self.init(event: "will-retry", server: server.hex, tries: tries, seconds: pause.components.seconds)
-        case .unregistered(let server): self.init(event: "unregistered", server: server.hex)
+            self.init(event: "will-retry", server: server.text, tries: tries, seconds: pause.components.seconds)
+        case .unregistered(let server): self.init(event: "unregistered", server: server.text)
         case .advertised(let rows): self.init(event: "advertised", rows: rows)
-        case .discovered(let registrant, let devices): self.init(event: "discovered", registrant: registrant.hex, devices: devices)
+        case .discovered(let registrant, let devices): self.init(event: "discovered", registrant: registrant.text, devices: devices)
         case .advertisementRejected(let registrant, let flaw):
-            self.init(event: "advertisement-rejected", registrant: registrant.hex, reason: flaw.rawValue)
+            self.init(event: "advertisement-rejected", registrant: registrant.text, reason: flaw.rawValue)
         case .notified(let id, let outcome), .gaveUp(let id, let outcome): self.init(id, outcome)
-        case .noServerKnown(let registrant): self.init(event: "no-server-known", registrant: registrant.hex)
+        case .noServerKnown(let registrant): self.init(event: "no-server-known", registrant: registrant.text)
         case .relayFailed(let reason): self.init(event: "relay-failed", reason: reason)
         case .storeFailed(let reason): self.init(event: "store-failed", reason: reason)
         }
@@ -45,10 +45,10 @@ extension ClientEventLine {
     /// The outcome for one device.
     init(_ messageID: [UInt8], _ outcome: DeviceOutcome) {
         self.init(
-            event: "gave-up", registrant: outcome.registrant.hex, installation: outcome.installationID?.string,
+            event: "gave-up", registrant: outcome.registrant.text, installation: outcome.installationID?.string,
             message: hexString(messageID))
         switch outcome.result {
-        case .notified(let server): (event, self.server) = ("notified", server.hex)
+        case .notified(let server): (event, self.server) = ("notified", server.text)
         case .notAllowed: reason = "not-allowed"
         case .gaveUp(let why): reason = why.rawValue
         }

@@ -132,7 +132,7 @@ extension RunningClient {
         if !mayBeRefused {
             for (server, status) in states.sorted(by: { $0.key.hex < $1.key.hex }) {
                 guard case .refused(let reason) = status else { continue }
-                throw CommandFailure(.data, "server \(server.hex) refused: \(reason.rawValue)")
+                throw CommandFailure(.data, "server \(server.text) refused: \(reason.rawValue)")
             }
         }
         if let failure = CommandFailure(unanswered: states, obstacle, options.timeout, command: runCommand) { throw failure }
@@ -156,7 +156,7 @@ extension CommandFailure {
     fileprivate init?(
         unanswered states: [PublicKey: RegistrationStatus], _ obstacle: String?, _ timeout: DurationArgument, command: String
     ) {
-        let silent = states.filter(\.value.isPending).keys.map(\.hex).sorted()
+        let silent = states.filter(\.value.isPending).keys.map(\.text).sorted()
         guard let first = silent.first else { return nil }
         let servers = silent.count == 1 ? "server \(first)" : "\(silent.count) servers"
         // A server that answered INTERNAL_ERROR is tried again like one that did not answer.
@@ -181,7 +181,7 @@ struct ServerStateRow: Encodable {
     var nextTryInSeconds: Int64?
 
     init(_ server: PublicKey, _ status: RegistrationStatus) {
-        self.server = server.hex
+        self.server = server.text
         (state, version, tries) =
             switch status {
             case .registered(let version): ("registered", version, 0)

@@ -44,7 +44,7 @@ extension Client {
             try folder.expectClient()
             if verify || ping { return try await printVerified(folder) }
             let report = ClientStatusReport(try await folder.open([]))
-            if publicKey { return Output.line("0x" + report.publicKey) }
+            if publicKey { return Output.line(report.publicKey) }
             if client.json { try Output.json(report) } else { report.print() }
         }
 
@@ -63,7 +63,7 @@ extension Client {
             let checks = report.checks ?? []
             guard !checks.isEmpty else { throw CommandFailure(.data, "the device is not registered: register it with client register") }
             if let wrong = checks.first(where: { !$0.isHealthy }) {
-                throw CommandFailure(wrong.passes ? .unavailable : .data, "server \(wrong.server.prefix(12))…: \(wrong.problem)")
+                throw CommandFailure(wrong.passes ? .unavailable : .data, "server \(wrong.server.prefix(14))…: \(wrong.problem)")
             }
         }
     }
@@ -88,7 +88,7 @@ struct ClientStatusReport: Encodable {
     var checks: [RegistrationCheckRow]?
 
     init(_ client: some RunnableClient) {
-        publicKey = client.publicKey.hex
+        publicKey = client.publicKey.text
         installation = client.installationID.string
         receiving = client.isReceiving
         sending = client.isSending
@@ -100,7 +100,7 @@ struct ClientStatusReport: Encodable {
         contacts = client.contacts.map { contact in
             let devices = client.devices(of: contact)
             return Contact(
-                registrant: contact.hex, devices: Set(devices.map(\.installationID)).count, servers: Set(devices.map(\.server)).count,
+                registrant: contact.text, devices: Set(devices.map(\.installationID)).count, servers: Set(devices.map(\.server)).count,
                 tokensKnown: devices.count(where: \.isTokenKnown))
         }.sorted { $0.registrant < $1.registrant }
     }

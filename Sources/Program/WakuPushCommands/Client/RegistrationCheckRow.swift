@@ -20,7 +20,7 @@ struct RegistrationCheckRow: Encodable {
     private let isMatching: Bool
 
     init(_ check: RegistrationCheck) {
-        server = check.server.hex
+        server = check.server.text
         isHealthy = check.isHealthy
         if case .matches = check.finding { isMatching = true } else { isMatching = false }
         passes =

@@ -142,6 +142,11 @@ struct PublicKeyArgument: DescribedArgument {
     }
 }
 
+extension PublicKey {
+    /// In output for people and scripts: `0x04…`.
+    var text: String { "0x" + hex }
+}
+
 extension PayloadProfile: ExpressibleByArgument {}
 
 extension ContentKind: ExpressibleByArgument {}
