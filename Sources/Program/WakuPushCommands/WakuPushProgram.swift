@@ -69,8 +69,20 @@ public enum WakuPushProgram {
             CommandFailure.report(failure.message)
             return failure.code.rawValue
         } catch {
-            return report(error, of: root)
+            return report(cause(of: error, Array(arguments.dropFirst()), root), of: root)
         }
+    }
+
+    /// The error of a command line on which `--version` is an option with a value. If another option is invalid, ArgumentParser takes it for the flag that
+    /// prints the program's version, and that for a success.
+    private static func cause(of error: any Error, _ arguments: [String], _ root: (some ParsableCommand).Type) -> any Error {
+        guard root.fullMessage(for: error) == Version.current, let index = arguments.firstIndex(of: "--version"),
+            arguments.indices.contains(index + 1), !arguments[index + 1].hasPrefix("-")
+        else { return error }
+        var others = arguments
+        others.removeSubrange(index...index + 1)
+        do { _ = try root.parseAsRoot(others) } catch { return error }
+        return error
     }
 
     /// Replaces `waku-push` in the examples of a help text by the name of the running program.

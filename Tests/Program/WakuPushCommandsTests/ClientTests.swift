@@ -468,6 +468,10 @@ struct ClientTests {
             (register + ["--device-token", "t", "--installation", long], "--installation must have 1 to 128 bytes"),
             (register + ["--device-token", "t", "--access-token", "zz"], "--access-token must be a UUID"),
             (register + ["--device-token", "t", "--version", "0"], "--version must be at least 1"),
+            // ArgumentParser would print the program's version.
+            (register + ["--version", "2", "--device-token", ""], "--device-token is empty"),
+            (register + ["--device-token", "t", "--version", "2", "--timeout", "10"], "The value '10' is invalid for '--timeout"),
+            (register + ["--device-token", "t", "--version", "x"], "The value 'x' is invalid for '--version"),
             (["client", "unregister", "--server", key, "--installation", "", "--version", "2"], "--installation must have 1 to 128 bytes"),
             (
                 ["client", "notify", key, "--server", key, "--message-id", "0xab"],
@@ -482,6 +486,8 @@ struct ClientTests {
             #expect(ended.status == 64 && ended.failure?.hasPrefix(failure) == true, "\(ended.errors)")
         }
         #expect(!FileManager.default.fileExists(atPath: state("x")))
+        #expect(try await run("client", "register", "--version", "2", "--help").output.contains("USAGE: waku-push client register"))
+        #expect(try await run("client", "--version").output == Version.current + "\n")
     }
 
     /// Values that newcomers give: the path of a key file, and no app for APNs.
