@@ -451,6 +451,34 @@ struct P2PRelayTests {
         for node in relays + [two] { await node.stop() }
     }
 
+    /// Otherwise it would say that nothing was missed while the right one fails.
+    @Test func theStoreOfAPeerOfAnotherShardIsNotAsked() async throws {
+        let one = try listening()
+        let other = try listening { $0.pubsubTopics = [PubsubTopic(rawValue: "/waku/2/rs/16/64")] }
+        let asked = Mutex(0)
+        let askedOther = Mutex(0)
+        one.relay.host.serve(WakuProtocol.store) { _ in
+            asked.withLock { $0 += 1 }
+            throw ConnectionError.closedByPeer
+        }
+        other.relay.host.serve(WakuProtocol.store) { _ in
+            askedOther.withLock { $0 += 1 }
+            throw ConnectionError.closedByPeer
+        }
+        let two = dialing(try await one.address(), try await other.address()) { $0.catchUpTopics = [Self.contentTopic] }
+        try await eventually { two.relay.state == .attached && two.relay.peers(speaking: WakuProtocol.store).count == 2 }
+        try await eventually { two.relay.stores(of: [Self.topic]) == [one.relay.host.peerID] }
+        #expect(two.relay.stores == [one.relay.host.peerID])
+        await two.endRun()
+        try await two.runAgain()
+        try await eventually { asked.withLock { $0 >= 2 } }
+        let kept = ReceivedMessage(message: message(7), pubsubTopic: Self.topic)
+        serveStore(on: one.relay.host, [kept])
+        try await eventually { two.received.contains(kept) }
+        #expect(askedOther.withLock(\.self) == 0)
+        for node in [two, one, other] { await node.stop() }
+    }
+
     @Test("The stores of inbound peers are not queried")
     func inboundStore() async throws {
         let relay = try listening()

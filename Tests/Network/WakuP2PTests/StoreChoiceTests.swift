@@ -1,5 +1,6 @@
 import LibP2P
 import Testing
+import Waku
 
 @testable import WakuP2P
 
@@ -34,6 +35,20 @@ struct StoreChoiceTests {
         #expect(choice.candidates(at: 1, among: peers) == [peers[0], peers[1], peers[2], peers[4]])
         choice.ended(at: 0)
         #expect(choice.candidates(at: 0, among: peers) == Array(peers[1...]))
+    }
+
+    @Test("A peer of other shards has no messages on a topic, unless it gossips on it; one of unknown shards may have some")
+    func shards() {
+        let (topic, other) = (PubsubTopic(rawValue: "/waku/2/rs/16/32"), PubsubTopic(rawValue: "/waku/2/rs/16/64"))
+        func mayStore(_ metadata: WakuMetadata?, _ subscriptions: PubsubTopic...) -> Bool {
+            StoreChoice.mayStore(topic, metadata, subscriptions: subscriptions.map(\.rawValue))
+        }
+        #expect(!mayStore(WakuMetadata(clusterID: 16, shards: [64, 128]), other))
+        #expect(mayStore(WakuMetadata(clusterID: 16, shards: [64, 32])))
+        #expect(mayStore(WakuMetadata(clusterID: 16, shards: [64]), other, topic))
+        #expect(mayStore(nil) && mayStore(WakuMetadata(clusterID: 16, shards: [])) && mayStore(WakuMetadata(clusterID: nil, shards: [64])))
+        let named = PubsubTopic(rawValue: "/waku/2/default-waku/proto")
+        #expect(StoreChoice.mayStore(named, WakuMetadata(clusterID: 16, shards: [64]), subscriptions: []))
     }
 
     @Test func onlyAConfiguredPeerIsExpected() {

@@ -67,9 +67,12 @@ extension P2PRelay {
         guard lockedState.withLock({ $0.handledConnections.insert(ObjectIdentifier(connection)).inserted }) else { return }
         defer { lockedState.withLock { _ = $0.handledConnections.remove(ObjectIdentifier(connection)) } }
         let peer = connection.peer
-        let cluster = await cluster(of: peer)
+        let metadata = await metadata(of: peer)
         // The outcome over a connection that was replaced says nothing about its successor, which is handled by another task.
         guard isCurrent(connection) else { return }
+        let connected = Set(host.peers.map(\.connection.peer))
+        lockedState.withLock { $0.noteMetadata(metadata, of: peer, connected: connected) }
+        let cluster = metadata.map { PeerCluster.answered($0.clusterID) } ?? .unknown
         if let reason = cluster.mismatch(with: configuration) {
             let reasonIsNew = lockedState.withLock { state in
                 defer { state.detachedReason = reason }
@@ -123,13 +126,9 @@ extension P2PRelay {
     /// Whether the operator configured the peer.
     func isConfigured(_ peer: PeerID) -> Bool { configuration.peers.contains { $0.peerID == peer } }
 
-    private func cluster(of peer: PeerID) async -> PeerCluster {
-        do {
-            let response = try await request(ownMetadata.encoded(), of: peer, WakuProtocol.metadata, WakuMetadata.init(parsing:))
-            return .answered(response.clusterID)
-        } catch {
-            return .unknown
-        }
+    /// nil if the peer does not answer.
+    private func metadata(of peer: PeerID) async -> WakuMetadata? {
+        try? await request(ownMetadata.encoded(), of: peer, WakuProtocol.metadata, WakuMetadata.init(parsing:))
     }
 
     private var ownMetadata: WakuMetadata {

@@ -1,4 +1,5 @@
 import Core
+import GossipSub
 import LibP2P
 import Logging
 import NIOCore
@@ -38,7 +39,20 @@ extension P2PRelay {
     var hasStore: Bool { !stores.isEmpty }
 
     /// The peers used for store queries, in random order.
-    var stores: [PeerID] { ownPeers(speaking: WakuProtocol.store) }
+    var stores: [PeerID] { stores(of: configuration.pubsubTopics) }
+
+    /// The peers used for store queries on one of these topics, in random order. Without peers of other shards: they would answer that there are no
+    /// messages.
+    func stores(of topics: [PubsubTopic]) -> [PeerID] {
+        let peers = ownPeers(speaking: WakuProtocol.store)
+        let (metadata, gossip) = (lockedState.withLock(\.metadata), driver.statuses)
+        let subscriptions = Dictionary(gossip.map { ($0.peer, $0.status.topics) }) { first, _ in first }
+        return topics.isEmpty
+            ? peers
+            : peers.filter { peer in
+                topics.contains { StoreChoice.mayStore($0, metadata[peer], subscriptions: subscriptions[peer] ?? []) }
+            }
+    }
 
     /// The peers that may serve this node, in random order: those that it dialed, and configured ones. Any other node could dial in and falsely answer
     /// that there are no messages, or that it has sent one on.
@@ -53,8 +67,8 @@ extension P2PRelay {
 
     /// Queries the peers with a store one after the other until one answers. Those that did not answer before come last.
     func query(_ query: StoreQuery, within limit: TimeAmount = storeTimeout) async throws(StoreError) -> StorePage {
-        let stores = stores
-        return try await self.query(query, of: lockedState.withLock { $0.storePeers.order(stores) }, within: limit).page
+        let peers = stores(of: query.pubsubTopic.map { [$0] } ?? configuration.pubsubTopics)
+        return try await self.query(query, of: lockedState.withLock { $0.storePeers.order(peers) }, within: limit).page
     }
 
     private static let storeTimeout = TimeAmount.seconds(30)
@@ -158,7 +172,7 @@ extension P2PRelay {
     private func walk(
         _ query: StoreQuery, on index: Int, from store: Int, deliver: @Sendable ([ReceivedMessage]) async -> Void
     ) async {
-        let stores = stores
+        let stores = stores(of: [configuration.pubsubTopics[index]])
         let candidates = lockedState.withLock { $0.progress.topics[index].stores.candidates(at: store, among: stores) }
         do throws(StoreError) {
             let (page, peer) = try await self.query(query, of: candidates)

@@ -42,6 +42,8 @@ struct P2PRelayState {
     private var isListening = false
     private(set) var isClosed = false
     private var hasReportedTopicLimit = false
+    /// The answers of connected peers.
+    private(set) var metadata: [PeerID: WakuMetadata] = [:]
     /// Only nodes that this one dialed, and configured ones, are asked.
     private var unreadableStores: Set<PeerID> = []
 
@@ -111,6 +113,14 @@ struct P2PRelayState {
     /// Records that a peer was reached, which need not mean that it sends messages.
     mutating func reachedPeer() {
         detachedReason = isFilterClient ? "no filter node has accepted this node's topics" : "no peer gossips on a topic of this node"
+    }
+
+    /// - Parameters:
+    ///   - answer: nil if the peer did not answer.
+    ///   - connected: All connected peers: answers of others are forgotten.
+    mutating func noteMetadata(_ answer: WakuMetadata?, of peer: PeerID, connected: Set<PeerID>) {
+        metadata[peer] = answer
+        metadata = metadata.filter { connected.contains($0.key) }
     }
 
     /// Records messages that peers sent, so that stores do not deliver them again.

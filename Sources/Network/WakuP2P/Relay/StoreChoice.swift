@@ -1,4 +1,5 @@
 import LibP2P
+import Waku
 
 /// Chooses the peers whose stores are asked for missed messages on a pubsub topic: each configured one, and two others if there are lists of
 /// nodes. Each has a place, by which ``StoreCatchUp`` names its walk.
@@ -42,6 +43,17 @@ struct StoreChoice {
 
     /// The walk is complete: the next one may choose another peer.
     mutating func ended(at place: Int) { chosen[place] = nil }
+
+    /// Whether a peer's store may have messages on a pubsub topic. Nodes store the messages of their shards.
+    ///
+    /// - Parameters:
+    ///   - metadata: The peer's answer; nil if it is not known.
+    ///   - subscriptions: The topics that the peer gossips on.
+    static func mayStore(_ topic: PubsubTopic, _ metadata: WakuMetadata?, subscriptions: [String]) -> Bool {
+        guard let metadata, let own = topic.relayShard, metadata.clusterID == UInt32(own.cluster), !metadata.shards.isEmpty
+        else { return true }
+        return metadata.shards.contains(UInt32(own.shard)) || subscriptions.contains(topic.rawValue)
+    }
 
     /// Whether a configured peer may still turn out to have a store.
     ///
