@@ -10,6 +10,8 @@ package import Waku
 package protocol ClusterMembership: Sendable {
     /// Whether other nodes may share the work.
     var isShared: Bool { get }
+    /// The node's name among them, which it keeps when it is started again; nil for a single node.
+    var nodeName: String? { get }
 
     // MARK: For protocols
 

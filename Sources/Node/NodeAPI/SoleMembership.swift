@@ -9,6 +9,7 @@ package struct SoleMembership: ClusterMembership {
     package init() {}
 
     package var isShared: Bool { false }
+    package var nodeName: String? { nil }
     package func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber) {}
     package func offerKeys(_ isOffered: Bool) {}
 

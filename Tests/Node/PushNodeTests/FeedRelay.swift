@@ -20,6 +20,7 @@ final class FeedRelay: Relay {
         var published: [WakuMessage] = []
         var isMute = false
         var clockAhead: Duration?
+        var missesNothing = false
     }
 
     private let current = Mutex(State())
@@ -44,6 +45,10 @@ final class FeedRelay: Relay {
     func mute() { current.withLock { $0.isMute = true } }
 
     var state: RelayState { current.withLock { $0.deliver == nil } ? .detached("not yet running") : .attached }
+    /// From now on the relay says that no message was missed until now.
+    func missNothing() { current.withLock { $0.missesNothing = true } }
+
+    var seenUntil: [PubsubTopic: Timestamp] { current.withLock { $0.missesNothing } ? [.statusDefault: .now()] : [:] }
     /// How far the clock of the Waku node is ahead of this machine's.
     var clockAhead: Duration? {
         get { current.withLock { $0.clockAhead } }

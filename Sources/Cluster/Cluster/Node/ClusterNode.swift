@@ -111,6 +111,7 @@ package final class ClusterNode: ClusterMembership {
     }
 
     package let isShared = true
+    package var nodeName: String? { configuration.name }
 
     // MARK: Running
 

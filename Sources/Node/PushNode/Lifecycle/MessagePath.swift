@@ -14,6 +14,7 @@ struct MessagePath: Sendable {
     let delivery: DeliveryService
     let publisher: Publisher
     let handled: HandledMessages
+    let heard: HeardMessages
 
     /// - Parameters:
     ///   - limits: see ``NodeService``.
@@ -27,7 +28,9 @@ struct MessagePath: Sendable {
         let seen = SeenMessages()
         for hash in try base.store.read(NodeStorage.handledMessages()) { _ = seen.insert(hash) }
         delivery = Self.delivery(base, gorush: gorush)
-        relay = try makeRelay(Self.relayNeeds(base))
+        let cursors = try base.store.read(RelayCursors.read(of: base.configuration.pubsubTopics))
+        heard = HeardMessages(after: cursors, startedAt: base.now())
+        relay = try makeRelay(Self.relayNeeds(base, from: cursors, heard))
         publisher = Publisher(
             relay: relay, seen: seen, handled: handled, counters: base.counters, logger: base.logger,
             replyDelay: base.configuration.replyDelay, isClockWrong: { [clock = base.clock] in clock.isWrong })
@@ -46,6 +49,12 @@ struct MessagePath: Sendable {
             cluster: base.cluster, counters: base.counters, now: base.now)
     }
 
+    /// Takes a batch of the relay.
+    func take(_ batch: [ReceivedMessage], at now: Timestamp) async {
+        heard.note(batch, at: now)
+        await sorter.take(batch)
+    }
+
     private static func delivery(_ base: NodeFoundation, gorush: [GorushEndpoint]) -> DeliveryService {
         var configuration = DeliveryService.Configuration()
         configuration.awaitLimit = base.configuration.awaitLimit
@@ -59,18 +68,18 @@ struct MessagePath: Sendable {
             gorush: gorush, counters: base.counters, alarms: base.alarms, logger: base.logger, now: base.now)
     }
 
-    private static func relayNeeds(_ base: NodeFoundation) throws -> RelayNeeds {
+    private static func relayNeeds(
+        _ base: NodeFoundation, from cursors: [PubsubTopic: Timestamp], _ heard: HeardMessages
+    ) -> RelayNeeds {
         let topics = base.protocols.map(\.topics)
-        let pubsubTopics = base.configuration.pubsubTopics
         return RelayNeeds(
-            pubsubTopics: pubsubTopics, ownTopics: base.ownTopics,
-            seenUntil: try base.store.read(RelayCursors.read(of: pubsubTopics)),
+            pubsubTopics: base.configuration.pubsubTopics, ownTopics: base.ownTopics, seenUntil: cursors,
             wants: { tag in topics.contains { $0.contains(tag) } },
             contentTopics: { limit in
                 topics.reduce(into: []) { $0 += $1.contentTopics(limit: max(0, limit - $0.count)) }
             },
             learnedTopics: LearnedTopicsOfAll(topics.compactMap(\.learned)),
-            report: { [counters = base.counters, catchUp = base.catchUp, refusedPeers = base.refusedPeers] event in
+            report: { [counters = base.counters, catchUp = base.catchUp, refusedPeers = base.refusedPeers, now = base.now] event in
                 counters.add(event)
                 switch event {
                 case .gap: catchUp.gapFound()
@@ -78,7 +87,8 @@ struct MessagePath: Sendable {
                 case .catchUpCutShort(let reason): catchUp.cutShort(reason)
                 case .caughtUp: catchUp.caughtUp()
                 case .connectionRefused(let block): refusedPeers.refused(block)
-                case .foreign, .recovered: break
+                case .foreign: heard.note(until: now())
+                case .recovered: break
                 }
             })
     }

@@ -178,7 +178,7 @@ extension NodeService {
 
     private func relayUntilShutdown() async {
         await withTaskGroup(of: Void.self) { group in
-            group.addTask { await self.path.relay.run { await self.path.sorter.take(self.probe.take($0)) } }
+            group.addTask { await self.path.relay.run { await self.path.take(self.probe.take($0), at: self.base.now()) } }
             group.addTask { try? await gracefulShutdown() }
             await group.next()
             group.cancelAll()

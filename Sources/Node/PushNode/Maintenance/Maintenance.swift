@@ -184,14 +184,15 @@ struct Maintenance: Sendable {
 
     /// Stores the cursors of the relay, up to which no message was missed, and the hashes of handled messages.
     func saveCursors() async {
-        let (seenUntil, now, handled) = (path.relay.seenUntil, base.now(), path.handled.take())
-        // A catch-up begins some time before the cursor.
-        let forgettable = min(seenUntil.values.min() ?? now, now) - Self.handledMargin
-        let changes = RelayCursors.write(seenUntil) + NodeStorage.remember(handled, at: now)
+        let (cursors, now, handled) = (path.heard.limit(path.relay.seenUntil), base.now(), path.handled.take())
+        let save = RelayCursors.save(cursors, of: base.cluster.nodeName, at: now).then { common in
+            // A catch-up begins some time before the cursor.
+            NodeStorage.forgetHandled(before: min(common.values.min() ?? now, now) - Self.handledMargin)
+        }
         do throws(StoreError) {
             // Written even without changes, to detect that the store can't be written, or can again.
             try await store.commit(
-                StoreCommand.all([OutageRecord.recordAlive(at: now), .change(changes), NodeStorage.forgetHandled(before: forgettable)]))
+                StoreCommand.all([OutageRecord.recordAlive(at: now), .change(NodeStorage.remember(handled, at: now)), save]))
             if activity.hasFailed.exchange(false, ordering: .relaxed) {
                 base.errors.ended(Self.unavailable)
                 base.logger.info("store available again")

@@ -4,10 +4,15 @@ import NodeAPI
 import Waku
 
 /// The stored cursors: the time up to which no message of a pubsub topic was missed, in a property for each topic.
+///
+/// Each of several nodes has properties of its own as well. The common cursor is the least of theirs: the node that is furthest may have a relay that
+/// is cut off from the others.
 package enum RelayCursors {
     private static let prefix = "relay seen until "
     /// Older databases have a single cursor for all topics.
     private static let common = "relay seen until"
+    /// How far a node's cursor may be behind the furthest one and still count. A node that is further behind was removed or has been cut off for long.
+    static let maximumLag = Duration.seconds(3600)
 
     /// The cursors of these topics, without topics that the node never listened on.
     static func read(of topics: [PubsubTopic]) -> StoreCommand<[PubsubTopic: Timestamp]> {
@@ -30,7 +35,39 @@ package enum RelayCursors {
         }
     }
 
-    static func write(_ cursors: [PubsubTopic: Timestamp]) -> [Change] {
+    /// Stores the cursors of a node, and the common ones.
+    ///
+    /// - Parameter node: the node's name; nil for a single node.
+    /// - Returns: the common cursors.
+    static func save(_ cursors: [PubsubTopic: Timestamp], of node: String?, at now: Timestamp) -> StoreCommand<[PubsubTopic: Timestamp]> {
+        guard let node, !cursors.isEmpty else { return .change(write(cursors), cursors) }
+        return Properties.all().then { properties in
+            var (common, changes) = ([PubsubTopic: Timestamp](), [Change]())
+            for (topic, cursor) in cursors {
+                let ofTopic = prefix + topic.rawValue + " of "
+                changes.append(Properties.set(ofTopic + node, to: cursor.bytes))
+                let others = properties.filter { $0.name.hasPrefix(ofTopic) && $0.name != ofTopic + node }
+                    .map { ($0.name, cursor: Timestamp(bytes: $0.value) ?? Timestamp(rawValue: 0)) }
+                let least = least(of: [cursor] + others.map(\.cursor), at: now)
+                common[topic] = least
+                // Removed nodes, whose names need not come back. A node that still runs stores its cursor again.
+                changes += others.filter { $0.cursor < least }.map { Properties.remove($0.0) }
+            }
+            return .change(changes + write(common), common)
+        }
+    }
+
+    /// The least of several nodes' cursors, without those that are too far behind the furthest.
+    ///
+    /// - Parameter cursors: at least one.
+    static func least(of cursors: [Timestamp], at now: Timestamp) -> Timestamp {
+        // Another node's clock may be ahead.
+        let cursors = cursors.map { min($0, now) }
+        let furthest = cursors.max() ?? now
+        return cursors.filter { furthest.since($0) <= maximumLag }.min() ?? furthest
+    }
+
+    private static func write(_ cursors: [PubsubTopic: Timestamp]) -> [Change] {
         guard !cursors.isEmpty else { return [] }
         // Every topic has its own property now.
         return cursors.map { Properties.set(prefix + $0.rawValue, to: $1.bytes) } + [Properties.remove(common)]

@@ -49,6 +49,25 @@ import WakuCrypto
         }
     }
 
+    /// Its relay may be cut off from those of the others.
+    @Test("A node that hears nothing holds the cursor from which nodes start, also that of the others")
+    func cursorOfASilentNode() async throws {
+        let fixture = try await ClusterFixture()
+        try await fixture.withNodes(["a", "b"], configure: { $0.maintenanceInterval = .milliseconds(10) }) { members in
+            let message = WakuMessage(payload: [1], contentTopic: ContentTopic(TopicTag(rawValue: 99)), timestamp: .now())
+            for member in members { member.relay.missNothing() }
+            await members[0].relay.feed([message])
+            let store = members[0].fed.node.store
+            @Sendable func cursor(_ suffix: String) -> Timestamp? {
+                let value = try? store.read(Properties.property("relay seen until \(PubsubTopic.statusDefault.rawValue)\(suffix)"))
+                return value.flatMap { $0 }.flatMap(Timestamp.init(bytes:))
+            }
+            try await members.wait { _ in cursor(" of a") == message.timestamp && cursor(" of b") != nil }
+            try await members.wait { _ in cursor("") == cursor(" of b") }
+            #expect(cursor(" of b").map { $0 < message.timestamp } == true)
+        }
+    }
+
     @Test("A node releases the partitions that another one is to have as soon as nothing is posted for them")
     func earlyRelease() async throws {
         let fixture = try await ClusterFixture()
