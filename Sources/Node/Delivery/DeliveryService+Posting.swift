@@ -277,27 +277,27 @@ extension DeliveryService {
     }
 
     private func note(_ result: PostResult, _ count: Int, _ endpoint: Int) {
-        let name: Logger.MetadataValue = "\(routing.rules[endpoint].name)"
+        let name = routing.rules[endpoint].name
         counters.add(.notificationUncounted, result.ignoredTokenCount)
         counters.add(.tokenFailureUnmatched, result.unmatchedFailureCount)
         if result.ignoredTokenCount > 0 {
             errors.log(
-                "gorush did not count all notifications", reason: "are their platforms enabled in gorush?", count: result.ignoredTokenCount)
+                "gorush did not count all notifications", reason: "\(name): are their platforms enabled?", count: result.ignoredTokenCount)
         }
         let reason = result.reason ?? "unknown"
         switch result.outcome {
         case .accepted:
             let count = result.notAccepted.count
-            if count > 0 { errors.log("gorush had no room for notifications", reason: "its queue is full", count: count) }
-        case .refused: errors.log("gorush refused notifications", reason: reason, count: count)
+            if count > 0 { errors.log("gorush had no room for notifications", reason: "\(name): its queue is full", count: count) }
+        case .refused: errors.log("gorush refused notifications", reason: "\(name): \(reason)", count: count)
         case .notPosted, .unpostable: break
         case .failed, .unclear:
             counters.add(.postFailed)
             table.withLock { $0.failed(reason, at: endpoint) }
             if result.isOperatorsMistake {
-                feedback.alarm(.gorushMisconfigured, "gorush can't be used as configured", ["endpoint": name, "reason": "\(reason)"])
+                feedback.alarm(.gorushMisconfigured, "gorush can't be used as configured", ["endpoint": "\(name)", "reason": "\(reason)"])
             }
-            errors.log("failed to post notifications", reason: reason, count: count)
+            errors.log("failed to post notifications", reason: "\(name): \(reason)", count: count)
         }
     }
 

@@ -223,8 +223,8 @@ extension P2PRelay {
         let (level, message): (Logger.Level, Logger.Message) =
             switch news {
             case .all: (.warning, "store node unavailable; messages may be missing")
-            case .one: (.info, "one of several store nodes unavailable")
-            case nil: (.debug, "store query failed")
+            case .one where !error.isNoStore: (.info, "one of several store nodes unavailable")
+            case .one, nil: (.debug, "store query failed")
             }
         logger.log(level: level, message, metadata: ["topic": "\(configuration.pubsubTopics[index])", "reason": "\(error)"])
     }

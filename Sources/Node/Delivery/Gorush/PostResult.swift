@@ -81,7 +81,8 @@ extension PostResult {
         }
         var seen: Set<String> = []
         let failures = Array(matched.reversed().filter { seen.insert($0.notificationID).inserted }.reversed())
-        guard failures.isEmpty || failures.count(where: { $0.reason == .queueFull }) < tokenCount else {
+        // A single one may have found it full for a moment.
+        guard tokenCount < 2 || failures.count(where: { $0.reason == .queueFull }) < tokenCount else {
             self.init(outcome: .failed(retryAfter: nil), status: status, reason: "gorush's queue is full", postedTokenCount: tokenCount)
             return
         }

@@ -15,7 +15,7 @@ extension DeliveryQueue {
             if ids.count > limit { addHalf(ids[limit...]) }
             if !ids.isEmpty { return Array(ids.prefix(limit)) }
         }
-        if !skipsDoubtful, mayPostDoubtful, let (due, id) = doubtful.first, due <= min(now, firstDue(now) ?? now) {
+        if !skipsDoubtful, mayPostDoubtful, let (due, id) = doubtful.first, due <= min(now, backlog.first?.key ?? now) {
             isDoubtfulPosted = true
             doubtful.remove(id)
             expiring.remove(id)
@@ -44,13 +44,6 @@ extension DeliveryQueue {
         }
         for id in ids { expiring.remove(id) }
         return ids
-    }
-
-    /// The time since which the first delivery that is not doubtful waits, without new ones for which a request may wait.
-    private func firstDue(_ now: Timestamp) -> Timestamp? {
-        let arrived = fresh.first.flatMap { deliveries[$0.id]?.arrived }
-        let overdue = arrived.flatMap { $0 + configuration.awaitLimit <= now ? $0 : nil }
-        return [backlog.first?.key, overdue].compactMap(\.self).min()
     }
 
     /// The first new delivery, if it may be a probe although the breaker is open.

@@ -70,7 +70,7 @@ extension DeliveryQueue {
             return
         }
         guard case .held = delivery.place else { return }
-        if delivery.isAwaited, !isDoubtful(line), isNew(delivery) {
+        if delivery.isAwaited || configuration.favorsRested, !isDoubtful(line), isNew(delivery) {
             deliveries[id]?.place = .fresh
             lastTurn += 1
             let lastAccepted = configuration.favorsRested ? line.lastAccepted : Timestamp(rawValue: .min)
@@ -80,7 +80,8 @@ extension DeliveryQueue {
         }
     }
 
-    /// Whether a request may still wait for an awaited delivery. With an order of turns, deliveries keep theirs unless nothing can be posted.
+    /// Whether a request may still wait for an awaited delivery. With an order of turns, which other nodes' requests need too, deliveries keep theirs
+    /// unless nothing can be posted.
     func isNew(_ delivery: Delivery) -> Bool {
         latest < delivery.arrived + configuration.awaitLimit || configuration.favorsRested && !breaker.isOpen(at: latest)
     }

@@ -22,7 +22,7 @@ import Waku
 /// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other. Batches begin with
 ///   either in turns.
 /// - At a push service, which is posted to at a limited pace, fresh deliveries of the recipient that was posted to longest ago go first: many devices of
-///   one owner, notified all the time, delay the others by one turn at most. There deliveries stay fresh after a request has stopped to wait.
+///   one owner, notified all the time, delay the others by one turn at most. There the backlog has retries only.
 /// - After each failure a delivery goes into a smaller batch, in the end alone. After an unclear one its device is a suspect until a post
 ///   works. Deliveries of suspects are doubtful, and at a push service those of strangers: they are posted alone, in every second post at most while
 ///   others wait, and in half of the posts in flight at most. So one that breaks gorush, or is never answered, soon affects no others.
@@ -341,7 +341,9 @@ package struct DeliveryQueue: Sendable {
     }
 
     private mutating func failed(_ batchID: UInt64, retryAfter: Duration?, suspects: Set<Suspect>, _ now: Timestamp) {
-        breaker.failed(batchID, latest: lastNumber, retryAfter: retryAfter, suspects: suspects, at: now, using: &generator)
+        // Of posts that began together, the first failure counts. At a push service every second post may be a stranger's, who would hide the others.
+        let latest = configuration.doubtsStrangers && suspects == [.strangers] ? batchID - 1 : lastNumber
+        breaker.failed(batchID, latest: latest, retryAfter: retryAfter, suspects: suspects, at: now, using: &generator)
     }
 
     /// Recipients for which nothing was ever accepted count as one: anybody can register them.

@@ -95,7 +95,13 @@ struct GorushClientTests {
         let result = try await post([Sample.notification("a"), Sample.notification("b")], .status(200, body: logs))
         #expect(result.outcome == .accepted)
         #expect(result.notAccepted == ["b"])
-        let full = try await post([Sample.notification("b")], .status(200, body: logs))
+        let single = try await post([Sample.notification("b")], .status(200, body: logs))
+        #expect(single.outcome == .accepted && single.notAccepted == ["b"])
+        let both = """
+            {"counts": 2, "logs": [{"notif_id": "a", "type": "failed-push", "platform": "ios", "token": "*", "error": "max capacity reached"},
+            {"notif_id": "b", "type": "failed-push", "platform": "ios", "token": "*", "error": "max capacity reached"}]}
+            """
+        let full = try await post([Sample.notification("a"), Sample.notification("b")], .status(200, body: both))
         #expect(full.outcome == .failed(retryAfter: nil) && full.reason == "gorush's queue is full" && full.failures.isEmpty)
     }
 
