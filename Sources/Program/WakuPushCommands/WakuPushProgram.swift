@@ -76,11 +76,13 @@ public enum WakuPushProgram {
     /// The error of a command line on which `--version` is an option with a value. If another option is invalid, ArgumentParser takes it for the flag that
     /// prints the program's version, and that for a success.
     private static func cause(of error: any Error, _ arguments: [String], _ root: (some ParsableCommand).Type) -> any Error {
-        guard root.fullMessage(for: error) == Version.current, let index = arguments.firstIndex(of: "--version"),
-            arguments.indices.contains(index + 1), !arguments[index + 1].hasPrefix("-")
+        guard root.fullMessage(for: error) == Version.current,
+            let index = arguments.firstIndex(where: { $0 == "--version" || $0.hasPrefix("--version=") })
         else { return error }
+        let last = arguments[index] == "--version" ? index + 1 : index
+        guard arguments.indices.contains(last), last == index || !arguments[last].hasPrefix("-") else { return error }
         var others = arguments
-        others.removeSubrange(index...index + 1)
+        others.removeSubrange(index...last)
         do { _ = try root.parseAsRoot(others) } catch { return error }
         return error
     }

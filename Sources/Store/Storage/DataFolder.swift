@@ -60,7 +60,7 @@ package final class DataFolder: Sendable {
         }
         if !FileManager.default.fileExists(atPath: path), (try? FileManager.default.destinationOfSymbolicLink(atPath: path)) != nil {
             throw StoreError(
-                code: .cannotCreate, message: "data folder \(path) is a link to a folder that is missing: is its volume mounted?")
+                code: .cannotCreate, message: "data folder \(path) is a link to a folder that can't be found: is its volume mounted?")
         }
         let mode = (try? FileManager.default.attributesOfItem(atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path))
             .flatMap { $0[.posixPermissions] as? Int }

@@ -125,7 +125,7 @@ extension StoreError {
             let message = "a table of waku-push is missing in PostgreSQL (\(address)): restore a backup (SQLSTATE \(state))"
             self.init(code: .unavailable, message: message)
         case "42P07":
-            let message = "PostgreSQL (\(address)) has a foreign table with the name of one of waku-push: give it a schema of its own"
+            let message = "PostgreSQL (\(address)) has a table, view or index with a name that waku-push uses: give it a schema of its own"
             self.init(code: .damaged, message: message)
         case _ where state.isFull:
             self.init(code: .full, message: "PostgreSQL (\(address)) is out of disk space: free some")

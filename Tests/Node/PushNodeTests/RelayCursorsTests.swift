@@ -101,6 +101,8 @@ struct RelayCursorsTests {
         #expect(RelayCursors.least(of: [time, time + .seconds(7200)], at: time) == time)
         #expect(RelayCursors.least(of: [time - .seconds(60), time + .seconds(7200)], at: time) == time - .seconds(60))
         #expect(RelayCursors.least(of: [time - .seconds(7200), time], at: time) == time)
+        // Of a node that is gone.
+        #expect(RelayCursors.least(of: [time - .seconds(7200), time + .seconds(3600)], at: time) == time - .seconds(7200))
     }
 
     /// Three nodes stop and start for some minutes at a time, the third with a relay that may be cut off from the network, or from all but some nodes

@@ -470,6 +470,7 @@ struct ClientTests {
             (register + ["--device-token", "t", "--version", "0"], "--version must be at least 1"),
             // ArgumentParser would print the program's version.
             (register + ["--version", "2", "--device-token", ""], "--device-token is empty"),
+            (register + ["--version=2", "--device-token", ""], "--device-token is empty"),
             (register + ["--device-token", "t", "--version", "2", "--timeout", "10"], "The value '10' is invalid for '--timeout"),
             (register + ["--device-token", "t", "--version", "x"], "The value 'x' is invalid for '--version"),
             (["client", "unregister", "--server", key, "--installation", "", "--version", "2"], "--installation must have 1 to 128 bytes"),

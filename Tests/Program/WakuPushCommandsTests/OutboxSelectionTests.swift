@@ -48,7 +48,7 @@ struct OutboxSelectionTests {
         let undo = "the node keeps draining until waku-push admin drain --undo"
         #expect(
             Admin.Drain.notice(3, DurationArgument("10m"))
-                == "waiting up to 10m for the outbox, which has 3 notifications; if this is interrupted, \(undo)")
+                == "waiting up to 10m for the outbox to empty, 3 left; if this is interrupted, \(undo)")
         #expect(Admin.Drain.timedOut(3).message.hasSuffix(undo))
     }
 }

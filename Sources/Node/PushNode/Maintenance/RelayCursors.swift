@@ -61,10 +61,9 @@ package enum RelayCursors {
     ///
     /// - Parameter cursors: at least one.
     static func least(of cursors: [Timestamp], at now: Timestamp) -> Timestamp {
-        // Another node's clock may be ahead.
-        let cursors = cursors.map { min($0, now) }
-        let furthest = cursors.max() ?? now
-        return cursors.filter { furthest.since($0) <= maximumLag }.min() ?? furthest
+        // The clock of another node may be ahead, or of one that is gone: it does not make the others late.
+        let furthest = cursors.filter { $0 <= now }.max() ?? now
+        return cursors.map { min($0, now) }.filter { furthest.since($0) <= maximumLag }.min() ?? furthest
     }
 
     private static func write(_ cursors: [PubsubTopic: Timestamp]) -> [Change] {

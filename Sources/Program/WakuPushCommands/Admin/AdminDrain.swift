@@ -47,7 +47,7 @@ extension Admin {
 
         /// Before the wait, since an interrupted command prints nothing more.
         static func notice(_ count: Int, _ timeout: DurationArgument) -> String {
-            "waiting up to \(timeout) for the outbox, which has \(count) notifications; if this is interrupted, \(remedy)"
+            "waiting up to \(timeout) for the outbox to empty, \(count) left; if this is interrupted, \(remedy)"
         }
 
         static func timedOut(_ count: Int) -> CommandFailure {

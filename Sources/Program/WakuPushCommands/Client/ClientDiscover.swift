@@ -64,7 +64,7 @@ struct FoundDevices: Sendable {
         if devices.isEmpty { throw CommandFailure.noDevice(flaw, obstacle) }
         guard areRemembered else { return }
         let reason = obstacle.map { ": \($0)" } ?? ""
-        throw CommandFailure(.unavailable, "no answer in time, the devices are remembered from an earlier one\(reason)")
+        throw CommandFailure(.unavailable, "no store or server answered: the devices are remembered from an earlier run\(reason)")
     }
 }
 

@@ -62,10 +62,11 @@ extension ProtocolLines {
             }
         })
 
-    /// Access tokens that records had. All of them, whatever the filter: none is found by the record that had it.
+    /// Access tokens that records had: all of them, except with a filter for what is registered, since none is found by the record that had it.
     static let statusV01RetiredTokens = ProtocolLines(
         hasSeveralPlatforms: true,
-        export: { store, _, writer in
+        export: { store, filter, writer in
+            guard filter.isRegistered != true else { return }
             let key = store.sealer.lookUpKeyMark
             try StatusV01Server.Records.forEachRetiredToken(in: store) { retired in
                 writer.add {

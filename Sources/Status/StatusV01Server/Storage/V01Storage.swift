@@ -44,8 +44,8 @@ package enum V01Storage {
 
     /// In nanoseconds.
     static let expiresAt = Column("expires_at", .integer)
-    /// Access tokens that a record had, with its account: see ``Records/retire(_:of:at:)``. A separate table, because nodes of earlier releases let a token of
-    /// the other one select a record; they do not write this one.
+    /// Access tokens that a record had, with its account: see ``Records/retire(_:of:at:)``. A separate table, because nodes of earlier releases take each row
+    /// of ``accessToken`` for a token that selects a record.
     static let retiredToken = Table(
         "v01_retired_token", columns: [token, keyHash, expiresAt], unique: [token],
         indexes: [
