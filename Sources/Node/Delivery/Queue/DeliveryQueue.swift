@@ -21,8 +21,8 @@ import Waku
 ///   many deliveries does not delay those with few, and among many devices with long lines each is posted to in turn.
 /// - With enough of both, half of a batch are fresh deliveries and half come from the backlog: neither has to wait for the other. Batches begin with
 ///   either in turns.
-/// - At a push service, which is posted to at a limited pace, fresh deliveries of the recipient that was posted to longest ago go first: many devices of
-///   one owner, notified all the time, delay the others by one turn at most. There the backlog has retries only.
+/// - At a push service, which is posted to at a limited pace, fresh deliveries of the recipient that was posted to longest ago go first: devices that
+///   somebody has notified all the time delay only those that were notified even later. There the backlog has retries only.
 /// - After each failure a delivery goes into a smaller batch, in the end alone. After an unclear one its device is a suspect until a post
 ///   works. Deliveries of suspects are doubtful, and at a push service those of strangers: they are posted alone, in every second post at most while
 ///   others wait, and in half of the posts in flight at most. So one that breaks gorush, or is never answered, soon affects no others.
