@@ -71,7 +71,10 @@ package struct Limits: Hashable, Sendable {
             .queriesByTarget, \.queriesByTarget,
             "queries about a registrant by all senders; above it, the registrant is left out of the answer"
         ),
-        (.notificationsByTarget, \.notificationsByTarget, "notifications for a device by all senders; above it, INTERNAL_ERROR"),
+        (
+            .notificationsByTarget, \.notificationsByTarget,
+            "notifications for a device by all senders, in Session by each storage server; above it, INTERNAL_ERROR"
+        ),
         (
             .newRegistrations, \.newRegistrations,
             "registrations of new devices, in total, by standing and device token; above it, INTERNAL_ERROR. A record "

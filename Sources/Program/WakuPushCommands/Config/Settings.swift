@@ -51,7 +51,7 @@ enum Settings {
     static let pubsubTopic = Setting<[String]>(
         "pubsub-topic", "A pubsub topic to listen on; repeat it for several. [default: \(PubsubTopic.statusDefault.rawValue)]")
     static let pollInterval = Setting<DurationArgument>(
-        "poll-interval", DurationArgument("300ms"), "Poll interval of the relay.")
+        "poll-interval", DurationArgument("300ms"), "Poll interval of the relay, at most 60 s.")
 
     // MARK: Gorush
 

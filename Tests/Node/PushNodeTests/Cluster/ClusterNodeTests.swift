@@ -378,8 +378,8 @@ import WakuCrypto
                 await members.feed(clients.flatMap { fixture.registration($0, version: UInt64(round) + 1) })
                 try await members.wait { $0.count(.registrationStored) == 5 }
                 await members.feed(clients.enumerated().flatMap { fixture.request($1, id: "\(round) \($0)") })
-                try await members.wait { $0.count(.requestAnswered) == 5 }
-                #expect(fixture.gorush.accepted.count == 5 * (round + 1))
+                // On a busy machine some are answered before gorush has accepted them.
+                try await members.wait { $0.count(.requestAnswered) == 5 && fixture.gorush.accepted.count == 5 * (round + 1) }
             }
         }
     }

@@ -39,7 +39,12 @@ struct WebPushClusterTests {
                 client.envelope(registration), to: .personal(fixture.identity.publicKey), wakuSigner: client.identity, at: .now())
         }
         let gone = TestClient(of: fixture.identity.publicKey)
-        try await fixture.withNodes(["a", "b", "c"], configure: { $0.node.webPush = endpoint(service) }) { members in
+        // No node takes over a message that another node handles slowly.
+        @Sendable func configure(_ configuration: inout ServerConfiguration) {
+            configuration.node.webPush = endpoint(service)
+            configuration.cluster?.times.rankDelay = .seconds(120)
+        }
+        try await fixture.withNodes(["a", "b", "c"], configure: configure) { members in
             try await members.waitUntilShared()
             for (number, client) in clients.enumerated() { await members.feed(try registration(client, "/\(number)")) }
             await members.feed(try registration(gone, "/status/410"))
