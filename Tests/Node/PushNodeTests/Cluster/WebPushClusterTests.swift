@@ -1,3 +1,4 @@
+import Cluster
 import Core
 import CurlClient
 import Delivery
