@@ -461,12 +461,15 @@ struct ClientTests {
         let key = "0x" + PrivateKey.generate().publicKey.hex
         let register = ["client", "register", "--server", key, "--identity", "x", "--apn-topic", "a"]
         let long = String(repeating: "i", count: InstallationID.maximumByteCount + 1)
+        let (wide, lined) = ("６f1c1e94-3b5a-4c39-9a61-d7e0b1c2a3f4", "6f1c1e94-3b5a-4c39-9a61-d7e0b1c2a3f4\n")
         for (arguments, failure) in [
             (register + ["--device-token", ""], "--device-token is empty"),
             (["client", "v0.1", "register", "--state", state("x"), "--device-token", ""], "--device-token is empty"),
             (register + ["--device-token", "t", "--installation", ""], "--installation must have 1 to 128 bytes"),
             (register + ["--device-token", "t", "--installation", long], "--installation must have 1 to 128 bytes"),
             (register + ["--device-token", "t", "--access-token", "zz"], "--access-token must be a UUID"),
+            (register + ["--device-token", "t", "--access-token", wide], "--access-token must be a UUID"),
+            (register + ["--device-token", "t", "--access-token", lined], "--access-token must be a UUID"),
             (register + ["--device-token", "t", "--version", "0"], "--version must be at least 1"),
             // ArgumentParser would print the program's version.
             (register + ["--version", "2", "--device-token", ""], "--device-token is empty"),
