@@ -3,7 +3,7 @@ import Delivery
 import Logging
 import NodeAPI
 import NodeAssembly
-import PushNode
+@testable import PushNode
 import ServiceLifecycle
 import Storage
 import StoreSQLite
@@ -64,7 +64,8 @@ struct MaintenanceTests {
         let services = ServiceGroup(services: [node], logger: quiet)
         async let run: Void = services.run()
         try await node.wait { calls.isPruning.load(ordering: .relaxed) }
-        #expect(calls.minutes.load(ordering: .relaxed) == 10)
+        // More on a busy machine, where the removal begins later than it is decided.
+        #expect(calls.minutes.load(ordering: .relaxed) >= 10)
         let last = calls.retention.withLock { $0 }
         let retention = try #require(last)
         #expect(retention.now.since(retention.fresh) == .seconds(300))
@@ -72,6 +73,28 @@ struct MaintenanceTests {
         try await run
         let hasExpired = calls.hasExpired.load(ordering: .relaxed)
         #expect(!hasExpired)
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test("While the clock is known to be far ahead, nothing is removed")
+    func clockAhead() async throws {
+        let (calls, folder) = (Calls(), try TemporaryFolder())
+        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        var configuration = NodeConfiguration(identity: .generate(), dataPath: folder.path)
+        configuration.maintenanceInterval = .milliseconds(1)
+        let node = try NodeService(
+            configuration, protocols: [PruningProtocol(calls: calls)], gorush: [GorushEndpoint(ScriptedGorush())], logger: quiet
+        ) { _ in FeedRelay() }
+        node.base.clock.compared(ahead: .seconds(15 * 86_400), of: "the Waku node's")
+        let services = ServiceGroup(services: [node], logger: quiet)
+        async let run: Void = services.run()
+        try await node.wait { calls.minutes.load(ordering: .relaxed) > 15 }
+        let isPruning = calls.isPruning.load(ordering: .relaxed)
+        #expect(!isPruning)
+        node.base.clock.compared(ahead: .zero, of: "the Waku node's")
+        try await node.wait { calls.isPruning.load(ordering: .relaxed) }
+        await services.triggerGracefulShutdown()
+        try await run
         withExtendedLifetime(folder) {}
     }
 

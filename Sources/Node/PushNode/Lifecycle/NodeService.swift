@@ -18,7 +18,9 @@ package final class NodeService: Service {
     /// The time at which the next waiting notification expires.
     let firstExpiryReading: ThrottledReading<Timestamp?>
     let probe: SelfProbe
-    let started = Date()
+    private let startInstant = ContinuousClock.now
+    /// By the present clock, which may have been set since.
+    var started: Date { Date(timeIntervalSinceNow: ContinuousClock.now.duration(to: startInstant) / .seconds(1)) }
     let boundPort = Mutex<Int?>(nil)
     let feedbackSecret: Mutex<FeedbackSecret?>
     var configuration: NodeConfiguration { base.configuration }

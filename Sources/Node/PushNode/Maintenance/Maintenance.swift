@@ -75,6 +75,8 @@ struct Maintenance: Sendable {
     static let roundsPerMinute = 12
     /// The first minute in which rows are removed by their age: a machine may set its clock only some minutes after it starts.
     static let firstRemoval = 10
+    /// How far the clock may be ahead while rows are removed: much less than the time that any of them is kept.
+    private static let harmlessLead = Duration.seconds(600)
     /// Long, because expiry scans all registrations.
     private static let expiryInterval = Duration.seconds(3600)
     private static let unavailable = "store unavailable for writing"
@@ -144,8 +146,9 @@ struct Maintenance: Sendable {
             let refused = lastMinute(.connectionRefused)
             if refused >= RefusalLog.attackThreshold { attacks.append("\(refused) connections of peers refused in the last minute") }
             noteAttack(attacks.isEmpty ? nil : attacks.joined(separator: "; "))
-            // For all nodes, one of them.
-            if !base.cluster.isMaintainer || minutes < Self.firstRemoval || Task.isCancelled { continue }
+            // One of the nodes removes for all of them; none by a clock that is known to be far ahead.
+            let isAhead = base.clock.ahead.map { $0 > Self.harmlessLead } ?? false
+            if !base.cluster.isMaintainer || minutes < Self.firstRemoval || isAhead || Task.isCancelled { continue }
             if activity.isRemoving.exchange(true, ordering: .relaxed) { continue }
             let expires = ContinuousClock.now - lastExpiry > Self.expiryInterval
             if expires { lastExpiry = .now }
