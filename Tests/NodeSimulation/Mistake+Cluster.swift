@@ -54,7 +54,6 @@ private final class MistakenDatabase: SharedDatabase {
         _ ids: [Int64], columns: [Column], _ value: (Row, _ mark: (mark: DeliveryMark, age: Duration)?) throws -> Value?
     ) throws(StoreError) -> [Value] { try base.waiting(ids, columns: columns, value) }
     func accepted(among deliveries: [[UInt8]]) throws(StoreError) -> [[UInt8]] { try base.accepted(among: deliveries) }
-    func notify(_ channel: String, _ payloads: [String]) throws(StoreError) { try base.notify(channel, payloads) }
     func changes(since start: Int64?, after place: LoggedChanges.Place?, limit: Int) throws(StoreError) -> LoggedChanges {
         try base.changes(since: start, after: place, limit: limit)
     }

@@ -170,10 +170,6 @@ extension SharedServer {
 
         // MARK: Notifications
 
-        func notify(_ channel: String, _ payloads: [String]) throws(StoreError) {
-            try transaction { server.send(channel, payloads) }
-        }
-
         func changes(since start: Int64?, after place: LoggedChanges.Place?, limit: Int) throws(StoreError) -> LoggedChanges {
             try read {
                 let found = server.changes.filter { $0.time / 1_000 >= start ?? 0 }

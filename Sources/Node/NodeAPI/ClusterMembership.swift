@@ -15,10 +15,6 @@ package protocol ClusterMembership: Sendable {
 
     // MARK: For protocols
 
-    /// Reports to the other nodes how much this node has used of limits that are too low to be divided.
-    ///
-    /// - Parameter usage: the limits, by names that are the same at all nodes, and the amount used of each.
-    func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber)
     /// Announces whether this node can serve a share of the protocol's keys: see ``ProtocolService/keyShareChanged(_:)``. It can't at first.
     func offerKeys(_ isOffered: Bool)
 
@@ -116,8 +112,6 @@ package struct ClusterDuties: Sendable {
     package let deliver: @Sendable ([(place: Int, incoming: Incoming)]) async -> Void
     /// Called when another node changed the devices of a registrant, identified as in ``NodeProtocol/registrants``.
     package let registered: @Sendable (ProtocolNumber, _ name: [UInt8]) -> Void
-    /// Called when other nodes have used part of a limit: see ``ProtocolService/recordSharedLimitUsage(_:cost:)``.
-    package let recordUsage: @Sendable (ProtocolNumber, _ name: String, _ cost: Int) -> Void
     /// Called with the number of nodes when it changes.
     package let nodeCountChanged: @Sendable (Int) -> Void
     /// Called with this node's share of the keys when it changes.
@@ -128,14 +122,12 @@ package struct ClusterDuties: Sendable {
     package init(
         delivery: DeliveryService, deliver: @escaping @Sendable ([(place: Int, incoming: Incoming)]) async -> Void,
         registered: @escaping @Sendable (ProtocolNumber, _ name: [UInt8]) -> Void,
-        recordUsage: @escaping @Sendable (ProtocolNumber, _ name: String, _ cost: Int) -> Void,
         nodeCountChanged: @escaping @Sendable (Int) -> Void,
         keyShareChanged: @escaping @Sendable (KeyShare) -> Void, reload: @escaping @Sendable () async -> Bool
     ) {
         self.delivery = delivery
         self.deliver = deliver
         self.registered = registered
-        self.recordUsage = recordUsage
         self.nodeCountChanged = nodeCountChanged
         self.keyShareChanged = keyShareChanged
         self.reload = reload

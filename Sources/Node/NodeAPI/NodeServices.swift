@@ -102,11 +102,6 @@ public struct NodeServices: Sendable {
             delivery, for: device, at: address, content, payload: payload, expires: expires, markedAt: cluster.isShared ? nil : now,
             times: times, by: store.sealer)
     }
-
-    /// A 32-byte keyed hash that is the same at all nodes of an identity and reveals nothing about `bytes` without the key.
-    package func keyedHash(of bytes: [UInt8], for purpose: String) -> [UInt8] {
-        store.sealer.lookUpHash(of: bytes, in: purpose)
-    }
 }
 
 /// Makes the receivers of protocols' messages: the node's intake.

@@ -38,8 +38,6 @@ public protocol ProtocolService: Sendable {
     func registeredElsewhere(_ name: [UInt8])
     /// Called with the number of nodes that share the messages when it changes.
     func nodeCountChanged(_ nodeCount: Int)
-    /// Called when another node has used part of a limit that nodes count together: see `ClusterMembership.publishUsage(_:of:)`.
-    func recordSharedLimitUsage(_ name: String, cost: Int)
     /// Called when this node's share of the protocol's keys changes: see `ClusterMembership.offerKeys(_:)`.
     func keyShareChanged(_ share: KeyShare)
 
@@ -73,7 +71,6 @@ extension ProtocolService {
     public var hasPort: Bool { isListening }
     public func registeredElsewhere(_ name: [UInt8]) {}
     public func nodeCountChanged(_ nodeCount: Int) {}
-    public func recordSharedLimitUsage(_ name: String, cost: Int) {}
     public func keyShareChanged(_ share: KeyShare) {}
     public var queues: [(queue: QueueLabel, depth: Int, limit: Int?)] { [] }
     public func updateGauges(_ counters: Counters) async {}

@@ -10,7 +10,6 @@ package struct SoleMembership: ClusterMembership {
 
     package var isShared: Bool { false }
     package var nodeName: String? { nil }
-    package func publishUsage(_ usage: [(String, Int)], of number: ProtocolNumber) {}
     package func offerKeys(_ isOffered: Bool) {}
 
     package func hear(

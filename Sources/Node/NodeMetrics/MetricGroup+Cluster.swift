@@ -3,9 +3,9 @@ extension MetricGroup {
     package static let cluster = MetricGroup(
         metrics: [
             .clusterLease, .clusterNodes, .clusterPartitions, .clusterMaintenance, .clusterUnowned, .clusterStandbys,
-            .clusterStandbyLag, .clusterLastFailover, .clusterMessages, .clusterTakes,
+            .clusterStandbyLag, .clusterLastFailover, .clusterMessages,
         ],
-        counters: [.clusterTaken, .clusterLeft, .clusterElsewhere, .clusterAnswered, .clusterLimitUsage])
+        counters: [.clusterTaken, .clusterLeft, .clusterElsewhere, .clusterAnswered])
 }
 
 extension Metric {
@@ -31,9 +31,6 @@ extension Metric {
     package static let clusterMessages = Metric(
         "waku_push_cluster_messages_total", ClusterLabel.self,
         help: "Messages assigned first to another node, by result.")
-    package static let clusterTakes = Metric(
-        "waku_push_cluster_limit_takes_total",
-        help: "Usage of shared limits (below one per minute) reported by other nodes.")
 }
 
 extension Counter {
@@ -41,7 +38,6 @@ extension Counter {
     package static let clusterLeft = Counter("cluster: handled by another node", .clusterMessages, ClusterLabel.left)
     package static let clusterElsewhere = Counter("cluster: claimed by another node meanwhile", .clusterMessages, ClusterLabel.claimed)
     package static let clusterAnswered = Counter("cluster: answered in place of another node", .clusterMessages, ClusterLabel.answered)
-    package static let clusterLimitUsage = Counter("cluster: taken from limits by other nodes", .clusterTakes)
 }
 
 package enum ClusterLabel: String, MetricLabel {

@@ -108,11 +108,8 @@ package struct Limits: Hashable, Sendable {
         (.storeMiB, \.storeMiB, "MiB of the database on disk, measured once a minute; above it, as for registration-count"),
     ]
 
-    var tooLowToDivide: Set<RateLimitTable.Refusal> {
-        Set(Self.rates.lazy.filter { self[keyPath: $0.path]?.isTooLowToDivide == true }.map(\.limit))
-    }
-
-    /// The limits of one of `nodeCount` nodes: rates are divided; counts apply to the shared database and stay whole.
+    /// The limits of one of `nodeCount` nodes: rates are divided, unless they are lower than one per minute; counts apply to the shared database and
+    /// stay whole.
     func share(among nodeCount: Int) -> Limits {
         var share = self
         for (_, path, _) in Self.rates { share[keyPath: path] = self[keyPath: path]?.share(among: nodeCount) }

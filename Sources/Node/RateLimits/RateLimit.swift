@@ -69,8 +69,8 @@ package struct RateLimit: Hashable, Sendable, CustomStringConvertible {
         self.init(count, per: unit, burst: burst)
     }
 
-    /// Whether the rate is lower than one per minute. Every node's share of such a rate would be nearly the whole, so it is not divided; nodes report
-    /// their usage to each other instead: see ``SharedLimitUsage``.
+    /// Whether the rate is lower than one per minute. With its burst, every node's share of such a rate would be nearly the whole, so it is not divided:
+    /// each node applies the whole.
     var isTooLowToDivide: Bool { Int64(count) * 60 < unit.seconds }
 
     /// The share of one of `nodeCount` nodes that count usage independently. A rate that ``isTooLowToDivide`` stays whole.

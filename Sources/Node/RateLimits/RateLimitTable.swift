@@ -97,35 +97,19 @@ public struct RateLimitTable: Sendable {
     /// KiB read for decisions: see ``reading(byteCount:for:by:at:)``.
     private var decisionReads: FairBudget?
     private var answerCredit = AnswerCredit()
-    /// Limits that several nodes count together, keyed by ``LimitUsageExchange/name``. These limits are not in ``rates`` and ``totals``.
-    private var shared: [Refusal: RateLimiter<[UInt8]>] = [:]
     /// The latest charges for commands of the store, with the number of new devices that each counts. About 40 bytes per entry; at most twice as many
     /// entries are kept.
     var charged = GenerationalCache<ChargeID, Int>(capacity: 20_000)
     /// Of the latest messages: see ``isRepetition(of:)``.
     private var contents = GenerationalCache<SignedContent, Void>(capacity: 50_000)
-    private let name: @Sendable (Refusal, [UInt8]) -> [UInt8]
-    /// Usage that has not been reported to other nodes yet.
-    private var taken: [SharedLimitUsage] = []
-    /// Whether the current message is a retry: see ``RateLimits/refuses(isRetry:_:)``.
+    /// Whether the current message is a retry: see ``isRepetition(of:)``.
     var isRetry = false
 
-    /// - Parameters:
-    ///   - shared: rates counted together with other nodes.
-    ///   - name: see ``LimitUsageExchange/name``.
-    ///   - former: the value to replace; its usage of unchanged shared rates is kept.
-    package init(
-        _ limits: Limits, sharing shared: Set<Refusal> = [], by name: @escaping @Sendable (Refusal, [UInt8]) -> [UInt8] = { $1 },
-        after former: RateLimitTable? = nil
-    ) {
+    package init(_ limits: Limits) {
         self.limits = limits
-        self.name = name
         for (refusal, path, _) in Limits.rates {
             guard let limit = limits[keyPath: path] else { continue }
-            if shared.contains(refusal) {
-                let kept = former.flatMap { $0.limits[keyPath: path] == limit ? $0.shared[refusal] : nil }
-                self.shared[refusal] = kept ?? RateLimiter(limit)
-            } else if Self.divided.contains(refusal) {
+            if Self.divided.contains(refusal) {
                 totals[refusal] = FairBudget(limit)
                 if refusal == .answerKiB { answerReads = FairBudget(limit.times(Self.readsByAnswers)) }
             } else {
@@ -205,8 +189,7 @@ public struct RateLimitTable: Sendable {
     /// KiB read for decisions on requests. They are made by the writer, which everything waits for: lists of short entries take 30 ms for 1 MiB.
     private static let decisionRead = RateLimit(8_192, per: .second, burst: 32_768)
 
-    /// Admits reading stored content: for answers at most ``readsByAnswers`` times as much as is answered, for decisions a rate of its own. Nodes do not
-    /// count it together.
+    /// Admits reading stored content: for answers at most ``readsByAnswers`` times as much as is answered, for decisions a rate of its own.
     package mutating func reading(byteCount: Int, for purpose: ReadingBill.Purpose, by charge: Charge, at now: Timestamp) -> Refusal? {
         let cost = Self.kibibytes(byteCount)
         return switch purpose {
@@ -241,45 +224,18 @@ public struct RateLimitTable: Sendable {
         return isCharged ? nil : take(.newRegistrations, by: charge, cost: devices, at: now)
     }
 
-    // MARK: Several nodes
-
-    package var sharedLimits: Set<Refusal> { Set(shared.keys) }
-
-    /// Returns the usage of shared limits since the last call.
-    package mutating func drainUsage() -> [SharedLimitUsage] {
-        if taken.isEmpty { return [] }
-        defer { taken = [] }
-        return taken
-    }
-
-    /// Counts usage reported by another node.
-    package mutating func note(_ take: SharedLimitUsage, at now: Timestamp) {
-        shared[take.limit]?.note(take.key, cost: take.cost, at: now)
-    }
-
     // MARK: -
 
     /// Takes from a rate. Returns the limit if it is exceeded.
     ///
     /// - Parameter key: its bucket; empty for a rate of all senders together.
     private mutating func take(_ limit: Refusal, _ key: [UInt8], cost: Int = 1, at now: Timestamp) -> Refusal? {
-        takeShared(limit, key, cost: cost, at: now) ?? rates[limit]?.admits(key, cost: cost, at: now) ?? true ? nil : limit
+        rates[limit]?.admits(key, cost: cost, at: now) ?? true ? nil : limit
     }
 
-    /// Takes from a total that is divided fairly. If nodes count it together, it is not divided: such rates are below one a minute.
+    /// Takes from a total that is divided fairly.
     private mutating func take(_ limit: Refusal, by charge: Charge, cost: Int = 1, at now: Timestamp) -> Refusal? {
-        let isAdmitted =
-            takeShared(limit, [], cost: cost, at: now) ?? totals[limit]?.admits(charge.payer, charge.standing, cost: cost, at: now) ?? true
-        return isAdmitted ? nil : limit
-    }
-
-    /// nil if nodes do not count the limit together.
-    private mutating func takeShared(_ limit: Refusal, _ key: [UInt8], cost: Int, at now: Timestamp) -> Bool? {
-        guard !shared.isEmpty, shared[limit] != nil else { return nil }
-        let named = name(limit, key)
-        guard shared[limit]?.admits(named, cost: cost, at: now) ?? true else { return isRetry }
-        taken.append(SharedLimitUsage(limit, key: named, cost: cost))
-        return true
+        totals[limit]?.admits(charge.payer, charge.standing, cost: cost, at: now) ?? true ? nil : limit
     }
 
     private static func kibibytes(_ byteCount: Int) -> Int { max(1, (byteCount + 1023) / 1024) }

@@ -38,14 +38,6 @@ package struct RateLimiter<Key: Hashable & Sendable>: Sendable {
         return true
     }
 
-    /// Takes `cost` tokens that another node has admitted, even if the bucket has fewer.
-    package mutating func note(_ key: Key, cost: Int, at time: Timestamp) {
-        latest = max(latest, time)
-        let full = max(fullTimes.value(of: key) ?? latest, latest)
-        let left = max(.zero, .nanoseconds(depth) - full.since(latest))
-        fullTimes.set(full + min(.nanoseconds(Int64(min(max(cost, 0), burst)) * interval), left), of: key)
-    }
-
     /// Number of stored keys.
     package var count: Int { fullTimes.count }
 }

@@ -8,8 +8,6 @@ package final class RateLimits: Sendable {
     private let whole: Mutex<(limits: Limits, nodeCount: Int)>
     /// Whether there are no limits: then no lock is taken.
     private let isOpen: Atomic<Bool>
-    /// nil if no other node has the same identity.
-    private let exchange = Mutex<LimitUsageExchange?>(nil)
     private let report = Mutex<(@Sendable (RateLimitTable.Refusal, Standing) -> Void)?>(nil)
     private let log = Mutex(RefusalLog())
     /// Number of registered devices, if limited: counted periodically, and incremented with each new device.
@@ -36,20 +34,6 @@ package final class RateLimits: Sendable {
         }
     }
 
-    /// From now on counts limits that are too low to divide together with other nodes, while there are any.
-    package func exchangeUsage(by exchange: LimitUsageExchange) {
-        self.exchange.withLock { $0 = exchange }
-        whole.withLock { apply($0) }
-    }
-
-    /// Counts usage reported by another node.
-    ///
-    /// - Parameter name: ``SharedLimitUsage/name``. Names of limits unknown to this release are ignored.
-    package func recordSharedLimitUsage(_ name: String, cost: Int, at now: Timestamp) {
-        guard let take = SharedLimitUsage(name: name, cost: cost) else { return }
-        admission.withLock { $0.note(take, at: now) }
-    }
-
     /// Sets the number of nodes that share the messages; this node applies its share of the limits. When the number changes, all senders start
     /// with full rates.
     package func share(among nodeCount: Int) {
@@ -61,11 +45,9 @@ package final class RateLimits: Sendable {
 
     private func apply(_ whole: (limits: Limits, nodeCount: Int)) {
         let limits = whole.limits.share(among: whole.nodeCount)
-        let exchange = whole.nodeCount > 1 ? exchange.withLock(\.self) : nil
-        let shared = exchange == nil ? [] : whole.limits.tooLowToDivide
         admission.withLock { admission in
-            guard admission.limits != limits || admission.sharedLimits != shared else { return }
-            var table = exchange.map { RateLimitTable(limits, sharing: shared, by: $0.name, after: admission) } ?? RateLimitTable(limits)
+            guard admission.limits != limits else { return }
+            var table = RateLimitTable(limits)
             table.charged = admission.charged
             admission = table
         }
@@ -75,26 +57,25 @@ package final class RateLimits: Sendable {
     package var limits: Limits { admission.withLock(\.limits) }
     package var isUnlimited: Bool { isOpen.load(ordering: .acquiring) }
 
-    /// Whether a limit refuses a message. Reports the refusal, and usage of shared limits.
+    /// Whether a limit refuses a message. Reports the refusal.
     ///
     /// - Parameters:
-    ///   - isRetry: whether the message is a retry, which may have been counted before by this or another node: shared limits do not refuse it.
+    ///   - isRetry: whether the message is a retry: see ``RateLimitTable/isRepetition(of:)``.
     ///   - id: of a command of the store: once it was admitted, limits do not refuse it, and nothing is counted.
     package func refuses(
         isRetry: Bool = false, once id: ChargeID? = nil, for charge: Charge = .unattributed,
         _ ask: (inout RateLimitTable) -> RateLimitTable.Refusal?
     ) -> Bool {
         guard !isUnlimited else { return false }
-        let answer = admission.withLock { admission -> (refusal: RateLimitTable.Refusal?, taken: [SharedLimitUsage])? in
+        let answer = admission.withLock { admission -> RateLimitTable.Refusal?? in
             if let id, admission.charged.contains(id) { return nil }
             admission.isRetry = isRetry
             defer { admission.isRetry = false }
             let refusal = ask(&admission)
             if let id, refusal == nil { admission.charged.set(0, of: id) }
-            return (refusal, admission.drainUsage())
+            return .some(refusal)
         }
-        guard let (refusal, taken) = answer else { return false }
-        if !taken.isEmpty { exchange.withLock(\.self)?.publish(taken) }
+        guard let refusal = answer else { return false }
         log.withLock { log in
             log.worked(for: charge)
             if let refusal { log.refused(refusal, charge.standing) }

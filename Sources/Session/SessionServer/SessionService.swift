@@ -75,7 +75,7 @@ final class SessionService: RateLimitedService {
             isWebPushChanging: { [cluster = node.cluster] in cluster.isDisputed("--web-push") },
             isWebPushUnknown: { [cluster = node.cluster] in cluster.isUnknownElsewhere("--web-push") })
         workers = FairWorkers(threadCount: configuration.serve == nil ? FairWorkers.processorCount : 0, timeout: configuration.storeTimeout)
-        limits.attach(to: node, as: SessionStorage.protocolNumber)
+        limits.attach(to: node)
         let store = node.store
         let now = node.now
         figures = ThrottledReading { try await store.fetch(Subscriptions.figures(at: now().seconds)) }

@@ -47,7 +47,7 @@ struct StatusService: RateLimitedService {
         try topics.load(from: store)
         let marks = ServerMarks(known: try store.read(StoreIdentities.all()), identity: identity.publicKey)
         self.marks = marks
-        limits.attach(to: node, as: StatusStorage.protocolNumber)
+        limits.attach(to: node)
         // Creates the series, so that results that did not occur are shown as 0.
         for label in ReportLabel.allCases { node.counters.increment(.reports, label, by: 0) }
         if limits.limiter.countsRegistrations {

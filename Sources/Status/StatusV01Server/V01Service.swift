@@ -27,7 +27,7 @@ struct V01Service: RateLimitedService {
         self.limits = limits
         topic = ContentTopic(TopicTag(of: V01.serverTopic(identity.publicKey)))
         let store = node.store
-        limits.attach(to: node, as: V01Storage.protocolNumber)
+        limits.attach(to: node)
         // Creates the series, so that results that did not occur are shown as 0.
         for label in AcknowledgementLabel.allCases { node.counters.increment(.acknowledgements, label, by: 0) }
         if limits.limiter.countsRegistrations { limits.limiter.counted(registrations: try store.read(Records.deviceCount())) }

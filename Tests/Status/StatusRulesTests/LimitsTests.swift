@@ -129,15 +129,13 @@ struct LimitsTests {
     func unsigned() throws {
         var limits = Limits.none
         for text in ["requests-by-sender=3/h", "messages-by-sender=4/h"] { try limits.set(text) }
-        for shared in [[], [.requestsBySender, .messagesBySender]] as [Set<RateLimitTable.Refusal>] {
-            var admission = RateLimitTable(limits, sharing: shared)
-            let requests = (0..<9).map { _ in admission.message(MessageClass.request, from: nil, at: now) }
-            #expect(requests.count { $0 == nil } == 3 && requests.last == .requestsBySender)
-            let messages = (0..<9).map { _ in admission.message(from: nil, at: now) }
-            #expect(messages.count { $0 == nil } == 4 && messages.last == .messagesBySender)
-            #expect(admission.message(MessageClass.request, from: one, at: now) == nil)
-            #expect(admission.message(from: one, at: now) == nil)
-        }
+        var admission = RateLimitTable(limits)
+        let requests = (0..<9).map { _ in admission.message(MessageClass.request, from: nil, at: now) }
+        #expect(requests.count { $0 == nil } == 3 && requests.last == .requestsBySender)
+        let messages = (0..<9).map { _ in admission.message(from: nil, at: now) }
+        #expect(messages.count { $0 == nil } == 4 && messages.last == .messagesBySender)
+        #expect(admission.message(MessageClass.request, from: one, at: now) == nil)
+        #expect(admission.message(from: one, at: now) == nil)
     }
 
     @Test("of a sender apply to its repeated messages separately, and a retry is no repetition")
@@ -283,7 +281,7 @@ struct LimitsTests {
         #expect(limit.share(among: nodeCount).description == share)
     }
 
-    /// Rates so low that nodes count them together.
+    /// Rates so low that each node applies the whole.
     @Test(arguments: ["59/h burst 20", "1/h burst 1", "1/d burst 1", "1439/d burst 100"]) func wholeRates(_ text: String) throws {
         let limit = try RateLimit(parsing: text)
         #expect(limit.isTooLowToDivide && limit.share(among: 3) == limit)

@@ -1,8 +1,7 @@
 import Delivery
 import Storage
 
-/// Notifications between nodes through the database (`LISTEN` and `NOTIFY`). They only save time: the changes are also found by periodic reads. The
-/// exception is the usage of shared limits, which is sent in no other way: see `NoticeReception.recordLimitUsage(_:)`.
+/// Notifications between nodes through the database (`LISTEN` and `NOTIFY`). They only save time: the changes are also found by periodic reads.
 extension ClusterNode {
     static let outboxChannel = "outbox"
     static let acceptedChannel = "accepted"

@@ -51,9 +51,6 @@ package final class ClusterNode: ClusterMembership {
     let deliveryThread = DispatchQueue(label: "waku-push.cluster.deliveries")
     let maintenanceThread = DispatchQueue(label: "waku-push.cluster.maintenance")
     let listenerThread = DispatchQueue(label: "waku-push.cluster.listener")
-    /// Usage of shared limits at this node that the other nodes have not been notified of yet.
-    let unpublishedUsage = Mutex(UnpublishedLimitUsage())
-    let limitUsageWakeUp = WakeUpSignal()
     let messageWakeUp = WakeUpSignal()
     let deliveryWakeUp = WakeUpSignal()
     let heartbeatWakeUp = WakeUpSignal()
@@ -127,7 +124,6 @@ package final class ClusterNode: ClusterMembership {
             group.addTask { await deliveries.run() }
             group.addTask { await notices.listen() }
             group.addTask { await notices.readChanges() }
-            group.addTask { await self.publishLimitUsage() }
             group.addTask { await self.watchStandbys() }
         }
     }

@@ -19,8 +19,7 @@ struct NoticeReception: Sendable {
 
     /// Receives other nodes' notifications. Runs until cancelled.
     func listen() async {
-        let channels = [ClusterNode.limitsChannel, ClusterDatabase.partitionsChannel]
-        let listener = node.database.noticeListener(on: node.notices.map(\.channel) + channels)
+        let listener = node.database.noticeListener(on: node.notices.map(\.channel) + [ClusterDatabase.partitionsChannel])
         await withTaskCancellationHandler {
             while !Task.isCancelled {
                 switch await listener.next(timeout: Self.listenTimeout, on: node.listenerThread) {
@@ -30,7 +29,6 @@ struct NoticeReception: Sendable {
                     node.state.withLock { $0.toScan = Set(0..<node.configuration.times.partitionCount) }
                     while await duties.reload() == false, (try? await Task.sleep(for: Self.listenPause)) != nil {}
                 case .success(.notified(let payloads)):
-                    recordLimitUsage(payloads[ClusterNode.limitsChannel] ?? [])
                     if payloads[ClusterDatabase.partitionsChannel] != nil { node.hastenHeartbeat() }
                     take(payloads)
                 case .success(.closed): return
@@ -94,14 +92,5 @@ struct NoticeReception: Sendable {
             if state.ended.count < Self.endedLimit { state.ended.formUnion(ended) }
         }
         node.deliveryWakeUp.signal()
-    }
-
-    private func recordLimitUsage(_ payloads: [String]) {
-        for payload in payloads {
-            guard let take = UnpublishedLimitUsage.parse(payload), take.node != node.first else { continue }
-            duties.recordUsage(take.number, take.name, take.cost)
-            // Counted last, so that the usage is in effect when the metric shows it.
-            node.counters.add(.clusterLimitUsage, take.cost)
-        }
     }
 }

@@ -39,17 +39,7 @@ package final class ClusterDatabase: Sendable {
         maintenance = GuardedConnection(address, for: "maintenance", primary)
     }
 
-    /// Notifies the listeners of a channel; nothing is stored.
-    ///
-    /// - Parameter payloads: the payloads to send, without duplicates.
-    package func notify(_ channel: String, _ payloads: [String]) throws(StoreError) {
-        let notify = Statement(
-            "SELECT pg_notify($1 || '_' || \(Self.schemaID), convert_from(payload, 'UTF8')) FROM unnest($2) AS payload",
-            [.text(channel), .byteStrings(payloads.map { Array($0.utf8) })])
-        _ = try messages.transaction { connection in try connection.run([notify]) }
-    }
-
-    /// A listener for channels of ``Notice``s and of ``notify(_:_:)``.
+    /// A listener for channels of ``Notice``s, and for ``partitionsChannel``.
     package func listener(on channels: [String]) -> ClusterListener {
         ClusterListener(address, channels: channels, primary)
     }

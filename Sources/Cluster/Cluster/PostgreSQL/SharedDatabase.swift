@@ -35,7 +35,6 @@ package protocol SharedDatabase: Sendable {
 
     // MARK: Notifications
 
-    func notify(_ channel: String, _ payloads: [String]) throws(StoreError)
     func changes(since start: Int64?, after place: LoggedChanges.Place?, limit: Int) throws(StoreError) -> LoggedChanges
     func noticeListener(on channels: [String]) -> any NoticeListener
 }

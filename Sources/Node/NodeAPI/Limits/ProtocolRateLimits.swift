@@ -1,7 +1,6 @@
 package import NodeMetrics
 package import RateLimits
 import Storage
-package import Delivery
 
 /// The rate limits of one protocol, with the counters of refused work. Limits apply per protocol.
 package protocol ProtocolRateLimits: Sendable {
@@ -17,17 +16,14 @@ package protocol ProtocolRateLimits: Sendable {
 extension ProtocolRateLimits {
     package static var counters: LimitCounters? { nil }
 
-    /// Counts refusals, and limits that are too low to divide together with the other nodes.
-    package func attach(to node: NodeServices, as number: ProtocolNumber) {
+    /// Counts refusals.
+    package func attach(to node: NodeServices) {
         let (counters, label) = (node.counters, label)
         limiter.reportRefusals { refusal, standing in
             if let counter = Self.counters?[refusal] { counters.add(counter) }
             counters.increment(.refused, label, refusal, standing)
         }
         limiter.measured(storeByteCount: node.store.byteCount)
-        guard node.cluster.isShared else { return }
-        limiter.exchangeUsage(
-            by: LimitUsageExchange(hash: node.keyedHash) { [cluster = node.cluster] in cluster.publishUsage($0, of: number) })
     }
 
     /// Called once a minute.
@@ -80,8 +76,4 @@ extension RateLimitedService {
     package var limitReport: LimitReport? { LimitReport(limits.limiter, hasher: limits.hasher, at: node.now()) }
 
     package func nodeCountChanged(_ nodeCount: Int) { limits.limiter.share(among: nodeCount) }
-
-    package func recordSharedLimitUsage(_ name: String, cost: Int) {
-        limits.limiter.recordSharedLimitUsage(name, cost: cost, at: node.now())
-    }
 }

@@ -24,7 +24,7 @@ package struct RegistrationTableService: ProtocolService {
         self.registrations = registrations
         self.limits = limits
         label = spoken.label
-        limits.attach(to: node, as: spoken.number)
+        limits.attach(to: node)
         if limits.limiter.countsRegistrations { limits.limiter.counted(registrations: try node.store.read(registrations.rowCount())) }
         figures = ThrottledReading { [store = node.store] in try await store.fetch(registrations.figures()) }
         service = try spoken.makeService(node)
@@ -47,11 +47,6 @@ package struct RegistrationTableService: ProtocolService {
     package func nodeCountChanged(_ nodeCount: Int) {
         service.nodeCountChanged(nodeCount)
         limits.limiter.share(among: nodeCount)
-    }
-
-    package func recordSharedLimitUsage(_ name: String, cost: Int) {
-        service.recordSharedLimitUsage(name, cost: cost)
-        limits.limiter.recordSharedLimitUsage(name, cost: cost, at: node.now())
     }
 
     package func updateGauges(_ counters: Counters) async {

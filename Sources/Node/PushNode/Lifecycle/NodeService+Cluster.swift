@@ -15,7 +15,6 @@ extension NodeService {
         return ClusterDuties(
             delivery: delivery, deliver: path.sorter.deliver,
             registered: { number, name in for service in spoken(by: number) { service.registeredElsewhere(name) } },
-            recordUsage: { number, name, cost in for service in spoken(by: number) { service.recordSharedLimitUsage(name, cost: cost) } },
             nodeCountChanged: { count in for service in all { service.nodeCountChanged(count) } },
             keyShareChanged: { share in for service in all { service.keyShareChanged(share) } },
             reload: { [logger = base.logger] in

@@ -142,11 +142,11 @@ struct ListenerTests {
         let owner = NodeID(rawValue: 5)
         try fixture.run("UPDATE cluster_partition SET owner = 5, epoch = 1 WHERE partition = \(configuration.maintenancePartition)")
         // More than the buffers of both sockets take. In one transaction the session blocks within one of its own, else after it.
-        let payloads = (0..<1000).map { "\($0) " + String(repeating: "x", count: 7000) }
+        let session = try PostgreSQLConnection.open(fixture.address(), name: "test")
+        let payloads = "FROM generate_series(1, \(1000 / transactions)) AS n"
+        let notify = "SELECT pg_notify('rows_' || \(ClusterDatabase.schemaID), n || ' ' || repeat('x', 7000)) " + payloads
+        for _ in 0..<transactions { _ = try session.run([Statement(notify, isPrepared: false)]) }
         let database = try fixture.database()
-        for start in stride(from: 0, to: payloads.count, by: payloads.count / transactions) {
-            try database.notify("rows", Array(payloads[start..<(start + payloads.count / transactions)]))
-        }
         let listeners = "pg_stat_activity WHERE application_name = 'waku-push listener'"
         try await eventually { try fixture.count(listeners + " AND wait_event = 'ClientWrite'") == 1 }
         #expect(try database.maintain(owner: owner, epoch: 1))

@@ -175,26 +175,6 @@ import WakuCrypto
         }
     }
 
-    @Test("Limits that are too low to divide hold for all nodes together")
-    func lowLimits() async throws {
-        let fixture = try await ClusterFixture()
-        let clients = clients(12, fixture)
-        func limit(_ configuration: inout ServerConfiguration) {
-            configuration.cluster?.times.rankDelay = .seconds(120)
-            configuration.limits.registrations = RateLimit(4, per: .day, burst: 4)
-        }
-        try await fixture.withNodes(["a", "b", "c"], configure: limit) { members in
-            try await members.waitUntilShared()
-            for (count, client) in clients.enumerated() {
-                await members.feed(fixture.registration(client))
-                try await members.wait { $0.count(.registrationStored) + $0.count(.limit(.registrations)) == count + 1 }
-                // The two others are notified of each admitted message.
-                try await members.wait { $0.count(.clusterLimitUsage) == 2 * $0.count(.registrationStored) }
-            }
-            #expect(members.count(.registrationStored) == 4)
-        }
-    }
-
     @Test("A message in segments takes effect once, and is answered")
     func segments() async throws {
         let fixture = try await ClusterFixture()
