@@ -3,14 +3,12 @@
 Prints its address, and a line for what happens: `received <hex>`, `pushed <hex>`, `queried <count>`, `metadata <cluster>`, `subscribed <peers>`,
 `mesh <peers>`, `filter <topics>` for a light client's subscription. Does what is appended to a file, a line each: `dial <multiaddr>`, `publish <hex>`.
 
-    py_waku_relay.py <file of commands> <pubsub topic> [--count]
+    py_waku_relay.py <file of commands> <pubsub topic>
 
-With `--count` it says `counted <messages> <seconds of processor time>` instead of what came.
 
 Needs libp2p 0.8.1 from PyPI (Tests/Interop/requirements.txt)."""
 import hashlib
 import sys
-import time
 
 import multiaddr
 import trio
@@ -34,7 +32,6 @@ LIGHTPUSH = TProtocol("/vac/waku/lightpush/3.0.0")
 FILTER_SUBSCRIBE = TProtocol("/vac/waku/filter-subscribe/2.0.0-beta1")
 FILTER_PUSH = TProtocol("/vac/waku/filter-push/2.0.0-beta1")
 COMMANDS, TOPIC = sys.argv[1:3]
-IS_COUNTING = "--count" in sys.argv
 CLUSTER, SHARD = (int(part) for part in TOPIC.split("/")[-2:])
 PAGE_SIZE = 100
 
@@ -103,7 +100,7 @@ class Message:
 
 class Node:
     def __init__(self, host, pubsub):
-        self.host, self.pubsub, self.kept, self.count = host, pubsub, [], 0
+        self.host, self.pubsub, self.kept = host, pubsub, []
         # The content topics of each light client.
         self.subscriptions = {}
         self.pushing, self.pushed = trio.open_memory_channel(1000)
@@ -188,9 +185,6 @@ class Node:
     async def listen(self, subscription):
         while True:
             data = (await subscription.get()).data
-            if IS_COUNTING:
-                self.count += 1
-                continue
             try:
                 message = Message(data)
                 self.kept.append(message)
@@ -200,11 +194,8 @@ class Node:
             say("received", data.hex())
 
     async def tell_peers(self):
-        last, told = None, 0
+        last = None
         while True:
-            if told != self.count:
-                told = self.count
-                say("counted", told, time.process_time())
             counts = len(self.pubsub.peer_topics.get(TOPIC, ())), len(self.pubsub.router.mesh.get(TOPIC, ()))
             if counts != last:
                 say("subscribed", counts[0])

@@ -24,9 +24,7 @@ struct BenchTests {
         #expect(
             results.compactMap { $0["name"] as? String }.filter { !$0.contains(",") && !$0.hasPrefix("S") }
                 == (LongTests.areEnabled
-                    ? ["recover", "verify", "key generation"] + messages + [
-                        "foreign message", "relay to another process", "start with 300 registrations",
-                    ] : messages))
+                    ? ["recover", "verify", "key generation"] + messages + ["foreign message", "start with 300 registrations"] : messages))
         for result in results {
             let name = result["name"] as? String ?? ""
             for key in ["rate", "cpuMicroseconds", "floorMicroseconds", "ratioToFloor"] {
@@ -79,16 +77,6 @@ struct BenchTests {
             let result = try #require(results.first { $0["name"] as? String == name })
             #expect(result["storedBytes"] as? Double ?? 0 > 100)
         }
-    }
-
-    @Test("The relay benchmark between two processes delivers every message")
-    func relay() async throws {
-        let ended = try await run(["relay"] + Self.tiny)
-        #expect(ended.status == 0, "\(ended.errors)")
-        let results = try Self.results(ended)
-        #expect(results.prefix(2).compactMap { $0["name"] as? String } == ["relay to another process", "relay at 1,000 a second"])
-        for result in results { #expect(result["unanswered"] as? Int == 0 && result["messages"] as? Int ?? 0 >= 100) }
-        #expect(results[0]["rate"] as? Double ?? 0 > 0 && results[1]["p99Microseconds"] as? Double ?? 0 > 0)
     }
 
     @Test("The output is a table")

@@ -23,7 +23,6 @@ struct Bench: ReportingCommand {
               waku-push-bench primitives --json
               waku-push-bench startup --registrations 1000000 --data /var/lib/waku-push
               waku-push-bench end-to-end --rate 100 --duration 1m --gorush-latency 1ms
-              waku-push-bench relay --seconds 5
               waku-push-bench shard --seconds 5 --rate 500
               waku-push-bench first-query --seconds 5
               waku-push-bench costs --seconds 3
@@ -99,11 +98,7 @@ struct Bench: ReportingCommand {
     @Flag(help: "Print JSON.")
     var json = false
 
-    /// Runs the second process of the relay benchmark, which is this program too.
-    @Flag(help: .hidden)
-    var relaySink = false
-
-    /// Runs gorush for the benchmark of requests.
+    /// Runs gorush for the benchmark of requests, as a second process of this program.
     @Flag(help: .hidden)
     var gorushSink = false
 
@@ -132,7 +127,6 @@ struct Bench: ReportingCommand {
     }
 
     func execute() async throws {
-        if relaySink { return try await RelayBenchSink().run() }
         if gorushSink {
             return try await GorushStandIn.running(latency: gorushLatency.duration) { url in
                 Output.line(url)
@@ -209,7 +203,6 @@ struct Bench: ReportingCommand {
             if let duration { load.duration = duration.duration }
             return try await EndToEndBench(settings: settings, load: load).run()
         case .flood: return try await FloodBench(settings: settings, rate: rate ?? 100).run()
-        case .relay: return try await RelayBench(settings: settings).run()
         case .shard: return try await ShardBench(settings: settings, rate: rate).run()
         case .startup: return try await StartupBench(settings: settings, registrationCount: registrations).run()
         case .session: return try await SessionBench(settings: settings).measureRequests()
@@ -230,7 +223,6 @@ enum BenchPart: String, CaseIterable, ExpressibleByArgument {
     case nodes
     case foreign
     case endToEnd = "end-to-end"
-    case relay
     case shard
     case flood
     case startup

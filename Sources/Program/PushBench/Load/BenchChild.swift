@@ -6,12 +6,10 @@ final class BenchChild: Sendable {
     private let output: String?
 
     /// Starts this program.
-    convenience init(_ arguments: [String], output: String? = nil) throws {
-        try self.init(FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"), arguments, output: output)
-    }
-
+    ///
     /// - Parameter output: the file for its output; nil to drop it.
-    init(_ executable: String, _ arguments: [String], output: String? = nil) throws(BenchError) {
+    init(_ arguments: [String], output: String? = nil) throws {
+        let executable = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         self.output = output
         if let output { _ = FileManager.default.createFile(atPath: output, contents: nil) }
         process.executableURL = URL(fileURLWithPath: executable)
