@@ -61,10 +61,13 @@ import Core
         #expect(try PeerID(peer.cid) == peer)
     }
 
-    @Test func longKeysAreHashed() throws {
-        let peer = PeerID(try NodePublicKey(parsing: Self.ecdsaPublic))
-        #expect(peer.bytes.prefix(2) == [0x12, 32])
-        #expect(peer.description.hasPrefix("Qm"))
+    /// Of RSA and ECDSA keys only hashes are accepted, as ids of other nodes.
+    @Test func otherTypesOfKeysAreRefused() {
+        for type in [0, 3] as [UInt8] {
+            let key = [8, type] + Self.ecdsaPublic.dropFirst(2)
+            #expect(throws: IdentityError.unsupportedKey) { try NodePublicKey(parsing: key) }
+            #expect(throws: IdentityError.unsupportedKey) { try NodeKey(parsing: key) }
+        }
     }
 
     @Test(arguments: [

@@ -62,8 +62,6 @@ public struct NodeKey: Sendable, Redacted {
                 Array(publicParts) == key.publicKey.bytes || Array(publicParts) == key.publicKey.bytes + key.publicKey.bytes
             else { throw .malformedKey }
             self.init(key)
-        case .rsa, .ecdsa:
-            throw .unsupportedKey
         }
     }
 

@@ -3,15 +3,13 @@ public import WakuCrypto
 
 /// The public key of a node, libp2p/specs, peer-ids.
 ///
-/// Its encoding is a protobuf `{1 type, 2 data}`. Type 0 is RSA and 3 ECDSA (data: DER of X.509), 1 Ed25519 (32 bytes), 2 secp256k1 (33 bytes,
-/// compressed).
+/// Its encoding is a protobuf `{1 type, 2 data}`. Type 1 is Ed25519 (32 bytes), 2 secp256k1 (33 bytes, compressed). The types 0, RSA, and 3, ECDSA,
+/// are not supported: IPFS nodes have such keys, Waku nodes have not.
 public enum NodePublicKey: Hashable, Sendable {
     /// The usual kind on Waku.
     case secp256k1(PublicKey)
     /// The usual kind on other libp2p networks.
     case ed25519(Ed25519PublicKey)
-    /// RSA and ECDSA: used by IPFS nodes, not by Waku nodes.
-    case pkix(PKIXPublicKey)
 
     /// Decodes libp2p's protobuf.
     ///
@@ -20,10 +18,8 @@ public enum NodePublicKey: Hashable, Sendable {
         let (type, data) = try KeyMessage.parse(Array(bytes))
         do {
             switch type {
-            case .rsa: self = .pkix(try PKIXPublicKey(parsing: data, algorithm: .rsa))
             case .ed25519: self = .ed25519(try Ed25519PublicKey(parsing: data))
             case .secp256k1: self = .secp256k1(try PublicKey(parsing: data))
-            case .ecdsa: self = .pkix(try PKIXPublicKey(parsing: data, algorithm: .ecdsa))
             }
         } catch {
             throw .malformedKey
@@ -35,7 +31,6 @@ public enum NodePublicKey: Hashable, Sendable {
         switch self {
         case .secp256k1(let key): KeyMessage.encoded(.secp256k1, key.compressed)
         case .ed25519(let key): KeyMessage.encoded(.ed25519, key.bytes)
-        case .pkix(let key): KeyMessage.encoded(key.algorithm == .rsa ? .rsa : .ecdsa, key.bytes)
         }
     }
 
@@ -44,7 +39,6 @@ public enum NodePublicKey: Hashable, Sendable {
         switch self {
         case .secp256k1(let key): ECDSA.isValid(signature, of: SHA256.hash(message), by: key)
         case .ed25519(let key): key.isValid(signature, of: message)
-        case .pkix(let key): key.isValid(signature, of: message)
         }
     }
 }
@@ -52,10 +46,8 @@ public enum NodePublicKey: Hashable, Sendable {
 /// libp2p's encoding of keys: a protobuf `{1 type, 2 data}`.
 enum KeyMessage {
     enum KeyType: UInt64 {
-        case rsa = 0
         case ed25519 = 1
         case secp256k1 = 2
-        case ecdsa = 3
     }
 
     static func encoded(_ type: KeyType, _ data: some Collection<UInt8>) -> [UInt8] {
@@ -90,7 +82,7 @@ enum KeyMessage {
 public enum IdentityError: Error, Hashable, Sendable {
     /// Not the protobuf of a key, or invalid data for its type.
     case malformedKey
-    /// An unknown type of key.
+    /// Another type of key than Ed25519 and secp256k1.
     case unsupportedKey
     /// Not the multihash of a key, in binary form, in base58btc or in a CID.
     case malformedPeerID

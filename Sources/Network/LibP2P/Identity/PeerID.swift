@@ -1,11 +1,11 @@
-import WakuCrypto
 import Core
 
 /// The id of a node: the multihash of its public key in libp2p's encoding, libp2p/specs, peer-ids.
 ///
 ///     code(1) ‖ length(1) ‖ digest
 ///
-/// Code 0 is the encoded key itself, for keys of up to 42 bytes (Ed25519 and secp256k1); 0x12 is its SHA-256.
+/// Code 0 is the encoded key itself, for keys of up to 42 bytes (Ed25519 and secp256k1); 0x12 is its SHA-256 (RSA and ECDSA, which only ids of other
+/// nodes have).
 public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
     static let inlineByteLimit = 42
     private static let identityCode: UInt8 = 0
@@ -20,10 +20,9 @@ public struct PeerID: Hashable, Comparable, Sendable, CustomStringConvertible {
 
     /// The id of the node with this key.
     public init(_ key: NodePublicKey) {
+        // All supported keys have fewer than ``inlineByteLimit`` bytes.
         let encoded = key.encoded()
-        bytes =
-            encoded.count <= Self.inlineByteLimit
-            ? [Self.identityCode, UInt8(encoded.count)] + encoded : [Self.sha256Code, 32] + SHA256.hash(encoded)
+        bytes = [Self.identityCode, UInt8(encoded.count)] + encoded
     }
 
     /// Parses the binary form, a multihash.
