@@ -32,16 +32,6 @@ package struct Metric: Hashable, Sendable, CustomStringConvertible {
         kind = buckets.map { .histogram(bounds: $0) } ?? (name.hasSuffix("_total") ? .counter : .gauge)
     }
 
-    /// The unit for OpenMetrics, taken from the end of the name.
-    var unit: String? {
-        ["seconds", "bytes"].first { family.hasSuffix("_" + $0) }
-    }
-
-    /// The name without `_total`.
-    var family: String {
-        kind == .counter ? String(name.dropLast("_total".count)) : name
-    }
-
     var typeName: String {
         switch kind {
         case .counter: "counter"

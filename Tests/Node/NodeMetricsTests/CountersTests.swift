@@ -39,7 +39,7 @@ struct CountersTests {
         counters.add(.ours, 0)
         #expect(counters.snapshot == [.foreign: 6, .droppedUnsigned: 2, .postFailed: 1])
         #expect(counters.count(.foreign) == 6)
-        let text = counters.registry.exposition(as: .text)
+        let text = counters.registry.exposition()
         #expect(text.contains("\nwaku_push_messages_foreign_total 6\n"))
         #expect(text.contains("\nwaku_push_messages_dropped_total{stage=\"opening\",reason=\"unsigned\"} 2\n"))
         #expect(text.contains("\nwaku_push_messages_ours_total 0\n"))
@@ -49,7 +49,7 @@ struct CountersTests {
     func ownDeclarations() {
         let counters = Counters([.echo])
         #expect(counters.declared.map(\.name) == ["echo heard", "echo unheard", "echo logged"])
-        let start = counters.registry.exposition(as: .text)
+        let start = counters.registry.exposition()
         #expect(start.contains("# HELP echoes_total Echoes.\n# TYPE echoes_total counter\n"))
         #expect(start.contains("\nechoes_total{result=\"heard\"} 0\nechoes_total{result=\"unheard\"} 0\n"))
         #expect(start.contains("\necho_seconds_count 0\n"))
@@ -58,7 +58,7 @@ struct CountersTests {
         counters.increment(.echoes, ResultLabel.unheard)
         counters.record(.milliseconds(500), in: .echoTime)
         counters.registry.set(.echoLevel, ResultLabel.heard, to: 7)
-        let text = counters.registry.exposition(as: .text)
+        let text = counters.registry.exposition()
         #expect(text.contains("\nechoes_total{result=\"heard\"} 3\nechoes_total{result=\"unheard\"} 1\n"))
         #expect(text.contains("\necho_seconds_bucket{le=\"0.1\"} 0\necho_seconds_bucket{le=\"1.0\"} 1\n"))
         #expect(text.contains("\necho_level{result=\"heard\"} 7.0\n"))
@@ -102,7 +102,7 @@ struct CountersTests {
         counters.held(.query, for: .seconds(1), times(.echo))
         // Of a protocol that the node does not speak nothing is shown.
         counters.opened([(kind: .query, times: times(.other))], others: 0)
-        let text = counters.registry.exposition(as: .text)
+        let text = counters.registry.exposition()
         for label in ["status", "echo"] {
             #expect(text.contains("\nwaku_push_messages_valid_total{protocol=\"\(label)\",kind=\"query\"} 1\n"))
         }
@@ -123,7 +123,7 @@ struct CountersTests {
         counters.reached(.answered, .registration, times: times)
         // Not measured.
         counters.reached(.answered, .query, times: times)
-        let lines = counters.registry.exposition(as: .text).split(separator: "\n").filter {
+        let lines = counters.registry.exposition().split(separator: "\n").filter {
             $0.contains("protocol=\"echo\"") && !$0.contains("_bucket") && !$0.contains("_sum")
         }
         let series = "waku_push_message_since_receipt_seconds_count{protocol=\"echo\","

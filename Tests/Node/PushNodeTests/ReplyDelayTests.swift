@@ -137,7 +137,7 @@ struct ReplyDelayTests {
             for number in 2...30 {
                 await relay.feed(request())
                 try await node.wait { node.count(.answerPublished) == number }
-                let all = Scrape(node.node.counters.registry.exposition(as: .text)).samples
+                let all = Scrape(node.node.counters.registry.exposition()).samples
                 let held = all[#"waku_push_reply_delay_seconds_count{protocol="status",kind="request"}"#]
                 let delay = all[#"waku_push_reply_delay_seconds_sum{protocol="status",kind="request"}"#] ?? 0
                 let answered = all[#"waku_push_message_since_receipt_seconds_sum{protocol="status",stage="answered",kind="request"}"#] ?? 0

@@ -181,7 +181,7 @@ struct WebPushNodeTests {
                 return finding == "Status: 1 Web Push subscriptions are for a former VAPID key"
                     && fact == "0 for the current VAPID key, 1 for former keys, 0 name no key"
             }
-            let exposition = await node.node.observation.gauges.exposition(as: .text, isReady: true)
+            let exposition = await node.node.observation.gauges.exposition(isReady: true)
             for (role, count) in [("current", 0), ("former", 1), ("foreign", 0), ("unnamed", 0)] {
                 #expect(
                     exposition.contains("waku_push_web_push_subscriptions{protocol=\"status\",key=\"\(role)\"} \(count).0\n"), "\(role)")

@@ -104,7 +104,7 @@ struct SessionHTTPTests {
             }
             #expect(traces[1].kind == .request && traces[1].parent == nil && traces[1].failure == nil)
             #expect(traces[1].times.spans.map(\.name) == ["decode", "decide", "commit", "queue", "post"])
-            let metrics = node.node.counters.registry.exposition(as: .text)
+            let metrics = node.node.counters.registry.exposition()
             for labels in [
                 "stage=\"answered\",kind=\"registration\"", "stage=\"durable\",kind=\"request\"", "stage=\"accepted\",kind=\"request\"",
             ] {
@@ -651,7 +651,7 @@ struct SessionHTTPTests {
             let large = try onion.request("POST", "/nothing", body: [UInt8](repeating: 0x78, count: 1 << 20), encryption: .xChaCha20)
             #expect(try await node.post("/oxen/v4/lsrpc", large.body).status == 200)
             #expect(try await node.post("/oxen/v4/lsrpc", [UInt8](repeating: 0, count: (10 << 20) + 1)).status == 413)
-            let metrics = node.node.counters.registry.exposition(as: .text)
+            let metrics = node.node.counters.registry.exposition()
             for (result, count) in [("malformed", 1), ("answered", 1), ("too_large", 1)] {
                 #expect(metrics.contains("waku_push_session_onion_requests_total{result=\"\(result)\"} \(count)\n"), "\(result)")
             }

@@ -146,7 +146,7 @@ import WakuCrypto
         (figures.knownSwarms, figures.reachableSwarms, figures.monitoredSubscriptions) = (3, 2, 1)
         monitor.figures = figures
         try await service(node, monitor).updateGauges(node.services.counters)
-        let exposition = node.services.counters.registry.exposition(as: .text)
+        let exposition = node.services.counters.registry.exposition()
         for sample in [
             "storage_servers{state=\"known\"} 5", "storage_servers{state=\"connected\"} 4", "swarms{state=\"known\"} 3",
             "swarms{state=\"connected\"} 2", "monitored_subscriptions 1",

@@ -139,7 +139,7 @@ struct V01ServiceTests {
         // Unlike a scrape, it waits for a slow store.
         await service.countDevices()
         await service.updateGauges(node.services.counters)
-        let text = node.services.counters.registry.exposition(as: .text)
+        let text = node.services.counters.registry.exposition()
         #expect(text.contains("\nwaku_push_registrations{protocol=\"status-v0.1\",platform=\"apn\",state=\"registered\"} 1.0\n"))
     }
 }

@@ -1,54 +1,19 @@
-/// The text formats in which metrics are scraped.
-package enum ExpositionFormat: Hashable, Sendable {
-    /// Prometheus' text format, 0.0.4.
-    case text
-    /// OpenMetrics 1.0: counters are declared without `_total`, units are declared, and the end is marked.
-    case openMetrics
-
-    package var contentType: String {
-        switch self {
-        case .text: "text/plain; version=0.0.4; charset=utf-8"
-        case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
-        }
-    }
-
-    /// Negotiates the format: OpenMetrics when it is accepted with at least the weight of the text format.
-    ///
-    /// - Parameter accept: The value of the `Accept` header, `type/subtype;q=0.5, …`; nil when there is none.
-    package init(accept: String?) {
-        var weights: [Substring: Double] = [:]
-        for range in (accept ?? "").lowercased().split(separator: ",") {
-            let parts = range.split(separator: ";").map { part in
-                part.drop { $0 == " " || $0 == "\t" }.prefix { $0 != " " && $0 != "\t" }
-            }
-            guard let type = parts.first else { continue }
-            let weight = parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
-            weights[type] = max(weights[type] ?? 0, weight)
-        }
-        let openMetrics = weights["application/openmetrics-text"] ?? 0
-        let text = weights["text/plain"] ?? 0
-        self = openMetrics > 0 && openMetrics >= text ? .openMetrics : .text
-    }
-}
-
 extension MetricRegistry {
-    /// The current values of all metrics. Metrics without series are omitted.
-    package func exposition(as format: ExpositionFormat) -> String {
-        var writer = ExpositionWriter(format: format)
+    package static let contentType = "text/plain; version=0.0.4; charset=utf-8"
+
+    /// The current values of all metrics in Prometheus' text format, 0.0.4. Metrics without series are omitted.
+    package func exposition() -> String {
+        var writer = ExpositionWriter()
         for family in all { writer.write(family) }
-        return writer.finished()
+        return writer.text
     }
 }
 
-/// Writes metric families one by one. The formats differ only in the headers and the end marker.
+/// Writes metric families one by one.
 struct ExpositionWriter {
-    private let format: ExpositionFormat
-    private var text = ""
+    private(set) var text = ""
 
-    init(format: ExpositionFormat) {
-        self.format = format
-        text.reserveCapacity(64 << 10)
-    }
+    init() { text.reserveCapacity(64 << 10) }
 
     mutating func write(_ family: MetricRegistry.Family) {
         let metric = family.metric
@@ -56,10 +21,8 @@ struct ExpositionWriter {
             if case .gauge(let gauge) = series.cell { !gauge.value.isNaN } else { true }
         }
         guard !shown.isEmpty else { return }
-        let name = format == .openMetrics ? metric.family : metric.name
-        text += "# HELP \(name) \(Self.escaped(metric.help, quotes: format == .openMetrics))\n"
-        text += "# TYPE \(name) \(metric.typeName)\n"
-        if format == .openMetrics, let unit = metric.unit { text += "# UNIT \(name) \(unit)\n" }
+        text += "# HELP \(metric.name) \(Self.escaped(metric.help, quotes: false))\n"
+        text += "# TYPE \(metric.name) \(metric.typeName)\n"
         for series in shown {
             let labels = zip(metric.labels, series.values).map { "\($0.labelName)=\"\(Self.escaped($1, quotes: true))\"" }
             switch series.cell {
@@ -86,17 +49,13 @@ struct ExpositionWriter {
         text += " " + value + "\n"
     }
 
-    consuming func finished() -> String {
-        format == .openMetrics ? text + "# EOF\n" : text
-    }
-
     static func number(_ value: Double) -> String {
         if value.isNaN { return "NaN" }
         if value.isInfinite { return value < 0 ? "-Inf" : "+Inf" }
         return "\(value)"
     }
 
-    /// - Parameter quotes: Whether to escape quotes too, as in label values and in the help texts of OpenMetrics.
+    /// - Parameter quotes: Whether to escape quotes too, as in label values.
     static func escaped(_ text: String, quotes: Bool) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

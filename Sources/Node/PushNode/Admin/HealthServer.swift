@@ -33,7 +33,7 @@ struct HealthServer {
     /// Why the node is not ready; empty if it is.
     let obstacles: @Sendable () -> [String]
     /// The body of `GET /metrics`.
-    let metrics: @Sendable (ExpositionFormat) async -> String
+    let metrics: @Sendable () async -> String
     let status: @Sendable () async -> PageFigures
     let search: SearchEndpoint
     /// Called with the port once the server listens.
@@ -60,11 +60,8 @@ struct HealthServer {
             let text = obstacles.isEmpty ? "ready\n" : obstacles.map { $0 + "\n" }.joined()
             return Response.text(text, obstacles.isEmpty ? .ok : .serviceUnavailable)
         }
-        routes.get("metrics") { [metrics] request, _ in
-            let format = ExpositionFormat(accept: request.headers[.accept])
-            var response = Response.guarded(ByteBuffer(string: await metrics(format)), format.contentType)
-            response.headers[.vary] = "Accept"
-            return response
+        routes.get("metrics") { [metrics] _, _ in
+            Response.guarded(ByteBuffer(string: await metrics()), MetricRegistry.contentType)
         }
         routes.get("") { [status] _, _ in
             Self.page(PageDocument(status: await status()).text)

@@ -20,7 +20,7 @@ extension NodeService {
         let server = HealthServer(
             address: address, hostNames: configuration.httpHosts, webPushKey: configuration.webPush?.publicKey,
             feedback: endpoint, obstacles: { self.obstacles },
-            metrics: { await self.observation.gauges.exposition(as: $0, isReady: self.obstacles.isEmpty) },
+            metrics: { await self.observation.gauges.exposition(isReady: self.obstacles.isEmpty) },
             status: { await self.observation.pageSource.status(self.findings) }, search: search,
             bound: { port in self.boundPort.withLock { $0 = port } }, logger: base.logger)
         do {

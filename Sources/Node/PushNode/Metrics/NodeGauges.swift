@@ -15,10 +15,10 @@ struct NodeGauges: Sendable {
         self.path = path
     }
 
-    /// The metrics in a text format, with gauges updated.
-    func exposition(as format: ExpositionFormat, isReady: Bool) async -> String {
+    /// The metrics in Prometheus' text format, with gauges updated.
+    func exposition(isReady: Bool) async -> String {
         await update(isReady: isReady)
-        return base.counters.registry.exposition(as: format)
+        return base.counters.registry.exposition()
     }
 
     private func update(isReady: Bool) async {

@@ -119,8 +119,8 @@ struct MetricsFlowTests {
         }
     }
 
-    @Test("promtool and Python's OpenMetrics parser accept the output, and every series is declared")
-    func formats() async throws {
+    @Test("promtool accepts the output, and every series is declared")
+    func format() async throws {
         try await fixture.withNode(configure: serving) { node async throws in
             try await traffic(node, rounds: 1)
             let plain = try await node.get("/metrics")
@@ -129,20 +129,6 @@ struct MetricsFlowTests {
             let lint = try await ExternalTool.run("promtool", ["check", "metrics"], input: text)
             #expect(lint.status == 0)
             #expect(lint.output + lint.errors == "")
-
-            let open = try await node.get("/metrics", accept: "application/openmetrics-text;version=1.0.0;q=0.75,text/plain;q=0.5")
-            #expect(open.header("Content-Type") == "application/openmetrics-text; version=1.0.0; charset=utf-8")
-            let openText = String(decoding: open.body, as: UTF8.self)
-            #expect(openText.hasSuffix("\n# EOF\n"))
-            let parser = """
-                import sys
-                from prometheus_client.openmetrics.parser import text_string_to_metric_families
-                for family in text_string_to_metric_families(sys.stdin.read()):
-                    for sample in family.samples: print(sample.name)
-                """
-            let parsed = try await ExternalTool.run("/usr/bin/python3", ["-I", "-c", parser], input: openText)
-            #expect(parsed.status == 0, "is python3-prometheus-client installed? Deploy/set-up --tests\n\(parsed.errors)")
-            #expect(parsed.output.split(separator: "\n").count == Scrape(openText).samples.count)
 
             expectListed(Scrape(text))
         }

@@ -40,9 +40,8 @@ extension RunningNode {
         }
     }
 
-    func get(_ path: String, accept: String? = nil) async throws -> HTTPResponse {
-        try await client.send(
-            HTTPRequest(method: "GET", url: try await url + path, headers: accept.map { [("Accept", $0)] } ?? [], timeout: .seconds(60)))
+    func get(_ path: String) async throws -> HTTPResponse {
+        try await client.send(HTTPRequest(method: "GET", url: try await url + path, timeout: .seconds(60)))
     }
 
     func scrape() async throws -> Scrape {

@@ -149,7 +149,7 @@ struct TopicPushTests {
             try await register(node, try registration())
             await relay.feed([post("hello")])
             try await node.wait { gorush.attempts > 0 }
-            let metrics = Scrape(await node.observation.gauges.exposition(as: .text, isReady: true))
+            let metrics = Scrape(await node.observation.gauges.exposition(isReady: true))
             #expect(metrics[.outboxAge] ?? 0 > 0)
         }
     }
