@@ -57,12 +57,12 @@ struct LiveCheck: Sendable {
     /// A registration or unregistration of an old version must be refused: acknowledged versions are not forgotten.
     func refusal(of index: Int, _ phone: any CrashClient) async throws {
         let device = ledger.withLock { $0.devices[index] }
-        let old = DeviceRegistration(
-            platform: .apn, deviceToken: DeviceToken("old"), apnTopic: "im.status.ethereum", installationID: device.key.installationID,
-            accessToken: AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f3a"), version: device.floor)
+        let old = DeviceProfile(platform: .apn, deviceToken: DeviceToken("old"), apnTopic: "im.status.ethereum")
         for _ in 1...Self.attempts {
             do throws(PushClientError) {
-                let error = try await phone.client.register(old, with: server, timeout: .seconds(3))
+                let error = try await phone.client.register(
+                    old, as: device.key.installationID, accessToken: AccessToken("9f1b0c6e-52d3-4b7a-8a57-0d2c6d1e4f3a"),
+                    version: device.floor, with: server, timeout: .seconds(3))
                 ledger.withLock { ledger in
                     ledger.figures.add(.refusals)
                     if error != .versionMismatch {

@@ -86,12 +86,12 @@ final class Phone: CrashClient {
             deviceToken: DeviceToken("token-" + hexString(generator.bytes(8))),
             accessToken: token ?? AccessToken(hexString(generator.bytes(16))))
         let version = makeAttempt(attempt, index, &generator)
-        var registration = DeviceRegistration(
-            platform: Bool.random(using: &generator) ? .apn : .firebase, deviceToken: attempt.deviceToken, apnTopic: "im.status.ethereum",
-            installationID: device.key.installationID, accessToken: attempt.accessToken ?? AccessToken(""), version: version)
-        registration.enabled = true
-        await untilAnswered(version, of: index, &generator) { [client, server, registration] timeout throws(PushClientError) in
-            try await client.register(registration, with: server, timeout: timeout)
+        let profile = DeviceProfile(
+            platform: Bool.random(using: &generator) ? .apn : .firebase, deviceToken: attempt.deviceToken, apnTopic: "im.status.ethereum")
+        await untilAnswered(version, of: index, &generator) { [client, server] timeout throws(PushClientError) in
+            try await client.register(
+                profile, as: device.key.installationID, accessToken: attempt.accessToken ?? AccessToken(""), version: version,
+                with: server, timeout: timeout)
         }
     }
 

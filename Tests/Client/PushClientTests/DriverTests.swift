@@ -79,14 +79,14 @@ import WakuCrypto
     @Test func registrationForContactsOnlyHasAListWithoutContacts() async throws {
         let server = network.addServer()
         let bob = PrivateKey.generate()
-        var device = DeviceRegistration(
-            platform: .firebase, deviceToken: DeviceToken("token"), installationID: InstallationID("phone"),
-            accessToken: AccessToken("11111111-1111-4111-8111-111111111111"), version: 1)
-        device.allowFromContactsOnly = true
+        let accessToken = AccessToken("11111111-1111-4111-8111-111111111111")
+        var device = DeviceProfile(platform: .firebase, deviceToken: DeviceToken("token"))
+        device.contactsOnly = true
         try await client(bob).whileRunning { [device] client in
-            let error = try await client.register(device, with: server, timeout: .seconds(60))
+            let error = try await client.register(
+                device, as: InstallationID("phone"), accessToken: accessToken, version: 1, with: server, timeout: .seconds(60))
             let found = try await client.query(bob.publicKey, at: server, timeout: .seconds(60))
-            #expect(error == nil && found.map(\.accessToken) == [device.accessToken])
+            #expect(error == nil && found.map(\.accessToken) == [accessToken])
         }
     }
 

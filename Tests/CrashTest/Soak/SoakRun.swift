@@ -144,10 +144,10 @@ final class SoakRun: Sendable {
     }
 
     private func registerProbe() async throws {
-        let device = DeviceRegistration(
-            platform: .apn, deviceToken: DeviceToken("probe"), apnTopic: "im.status.ethereum", installationID: Self.installationID,
-            accessToken: AccessToken(UUID().uuidString.lowercased()), version: 1)
-        let error = try await probe.register(device, with: stage.server, timeout: .seconds(30))
+        let device = DeviceProfile(platform: .apn, deviceToken: DeviceToken("probe"), apnTopic: "im.status.ethereum")
+        let error = try await probe.register(
+            device, as: Self.installationID, accessToken: AccessToken(UUID().uuidString.lowercased()), version: 1, with: stage.server,
+            timeout: .seconds(30))
         guard error == nil else { throw Failed("a registration was refused") }
     }
 

@@ -173,11 +173,9 @@ struct RunningNode: Sendable {
         _ client: TestClient, version: UInt64 = 1, token: String = "device", platform: Platform = .apn, apnTopic: String = "app"
     ) async throws -> PushNotificationRegistrationResponse.ErrorType? {
         try await withClient(client.identity) { pushClient in
-            var device = DeviceRegistration(
-                platform: platform, deviceToken: DeviceToken(token), apnTopic: apnTopic, installationID: client.installationID,
-                accessToken: client.accessToken, version: version)
-            device.enabled = true
-            return try await pushClient.register(device, with: server, timeout: .seconds(60))
+            try await pushClient.register(
+                DeviceProfile(platform: platform, deviceToken: DeviceToken(token), apnTopic: apnTopic), as: client.installationID,
+                accessToken: client.accessToken, version: version, with: server, timeout: .seconds(60))
         }
     }
 

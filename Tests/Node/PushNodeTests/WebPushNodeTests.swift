@@ -44,11 +44,9 @@ struct WebPushNodeTests {
         // A subscription that names a key goes to a server with this key only.
         let vapidKey = PushSubscription(json: token)?.vapidKey.map { Base64URL.encode($0.bytes) } ?? key.publicKey
         return try await node.withClient(bob.identity) { [bob] client in
-            let device = DeviceRegistration(
-                platform: .webPush, deviceToken: DeviceToken(bytes: token), installationID: bob.installationID,
-                accessToken: bob.accessToken,
-                version: version)
-            return try await client.register(device, with: node.server, vapidKey: vapidKey, timeout: .seconds(60))
+            try await client.register(
+                DeviceProfile(platform: .webPush, deviceToken: DeviceToken(bytes: token)), as: bob.installationID,
+                accessToken: bob.accessToken, version: version, with: node.server, vapidKey: vapidKey, timeout: .seconds(60))
         }
     }
 
@@ -260,10 +258,9 @@ struct WebPushNodeTests {
         ) async throws -> PushNotificationRegistrationResponse.ErrorType? {
             let (client, subscription) = (clients[number], try #require(receiver.subscription(endpoint)))
             return try await node.withClient(client.identity) { [key] push in
-                let device = DeviceRegistration(
-                    platform: .webPush, deviceToken: DeviceToken(bytes: subscription.json), installationID: client.installationID,
-                    accessToken: client.accessToken, version: version)
-                return try await push.register(device, with: node.server, vapidKey: key.publicKey, timeout: .seconds(60))
+                try await push.register(
+                    DeviceProfile(platform: .webPush, deviceToken: DeviceToken(bytes: subscription.json)), as: client.installationID,
+                    accessToken: client.accessToken, version: version, with: node.server, vapidKey: key.publicKey, timeout: .seconds(60))
             }
         }
         @Sendable func configure(_ configuration: inout ServerConfiguration) {
@@ -346,10 +343,9 @@ struct WebPushNodeTests {
         try await fixture.withNode { [bob] node async throws in
             await #expect(throws: PushClientError.self) {
                 try await node.withClient(bob.identity) { client in
-                    let device = DeviceRegistration(
-                        platform: .webPush, deviceToken: DeviceToken(bytes: subscription.json), installationID: bob.installationID,
-                        accessToken: bob.accessToken, version: 1)
-                    return try await client.register(device, with: node.server, timeout: .seconds(60))
+                    try await client.register(
+                        DeviceProfile(platform: .webPush, deviceToken: DeviceToken(bytes: subscription.json)), as: bob.installationID,
+                        accessToken: bob.accessToken, version: 1, with: node.server, timeout: .seconds(60))
                 }
             }
             #expect(node.count(.received) == 0)

@@ -242,6 +242,25 @@ struct ClientTests {
         }
     }
 
+    @Test func onlyAllowedKeysMayNotify() async throws {
+        try await LoopbackPushServer.run { server in
+            let (bob, alice, mallory) = (
+                try KeyFile(in: folder, "bob.key"), try KeyFile(in: folder, "alice.key"), try KeyFile(in: folder, "mallory.key")
+            )
+            let registered = try await client(
+                server, "register", "--server", server.publicKey, "--identity", bob.path, "--device-token", "t", "--apn-topic", "a",
+                "--allow", alice.publicKey)
+            #expect(registered.status == 0, "\(registered.errors)")
+            for (sender, status) in [(mallory, 65), (alice, 0)] as [(KeyFile, Int32)] {
+                let notified = try await client(
+                    server, "notify", "--server", server.publicKey, "--registrant", bob.publicKey, "--chat", "family", "--identity",
+                    sender.path)
+                #expect(notified.status == status, "\(notified.errors)")
+            }
+            #expect(server.postCount == 1)
+        }
+    }
+
     @Test func nothingIsSentWhenNothingChanged() async throws {
         try await LoopbackPushServer.run { server in
             for _ in 0..<2 { #expect(try await register(server).rows.last?.last == "1") }

@@ -53,12 +53,9 @@ struct RegistrationMachine: RegistrationStates {
 
     private func content(for profile: DeviceProfile, keepsToken: Bool) -> RegistrationContent {
         let token = (keepsToken ? own.content?.accessToken : nil) ?? cryptography.makeAccessToken()
-        // Servers of the published dialect would give the token to everyone if the list were empty.
-        let keys = profile.contacts.isEmpty ? [cryptography.publicKey] : profile.contacts
-        let sorted = keys.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }
         return RegistrationContent(
             version: (own.content?.version ?? 0) + 1, accessToken: token,
-            allowedKeyList: profile.contactsOnly ? sorted.map { StoredData(cryptography.seal(token, for: $0)) } : [])
+            allowedKeyList: profile.allowedKeyList(token, by: cryptography).map(StoredData.init))
     }
 
     mutating func setReceiving(_ isReceiving: Bool) {
@@ -170,12 +167,9 @@ struct RegistrationMachine: RegistrationStates {
 
     mutating func register(_ key: PublicKey, after previous: ServerRegistration.Attempt? = nil) {
         guard let content = own.content, let profile = own.profile else { return }
-        var registration = PushNotificationRegistration()
-        profile.fill(&registration)
+        var registration = profile.registration(
+            with: key, accessToken: content.accessToken, allowedKeyList: content.allowedKeyList.map(\.bytes), by: cryptography)
         registration.deviceToken = profile.deviceToken(for: own.servers.first { $0.key == key })
-        registration.accessToken = content.accessToken
-        registration.allowedKeyList = content.allowedKeyList.map(\.bytes)
-        registration.grant = cryptography.makeGrant(for: key, accessToken: content.accessToken)
         begin(key, registration, contentVersion: content.version, after: previous)
     }
 

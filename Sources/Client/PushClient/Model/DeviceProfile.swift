@@ -59,13 +59,18 @@ public struct DeviceProfile: Hashable, Sendable {
         (contactsOnly && !old.contactsOnly) || !old.contacts.isSubset(of: contacts)
     }
 
-    /// Sets all fields except access token, version, grant and ids.
-    func fill(_ registration: inout PushNotificationRegistration) {
+    /// The registration with a server, without ids and version.
+    func registration(
+        with server: PublicKey, accessToken: AccessToken, allowedKeyList: [[UInt8]], by cryptography: any ClientCryptography
+    ) -> PushNotificationRegistration {
+        var registration = PushNotificationRegistration()
         registration.tokenType = platform.tokenType
         registration.deviceToken = deviceToken
         registration.apnTopic = apnTopic
         registration.enabled = isEnabled
+        registration.accessToken = accessToken
         registration.allowFromContactsOnly = contactsOnly
+        registration.allowedKeyList = allowedKeyList
         // Sorted, so that the same settings give the same bytes.
         registration.blockedChatList =
             blockedChats.sorted().map(StatusHashes.chat)
@@ -73,5 +78,15 @@ public struct DeviceProfile: Hashable, Sendable {
         registration.mutedChatList = mutedChats.sorted().map(StatusHashes.chat)
         registration.blockMentions = blockMentions
         registration.allowedMentionsChatList = mentionChats.sorted().map(StatusHashes.chat)
+        registration.grant = cryptography.makeGrant(for: server, accessToken: accessToken)
+        return registration
+    }
+
+    /// The access token, encrypted for each key that may have it; empty if everyone may.
+    func allowedKeyList(_ accessToken: AccessToken, by cryptography: any ClientCryptography) -> [[UInt8]] {
+        guard contactsOnly else { return [] }
+        // Servers of the published dialect would give the token to everyone if the list were empty.
+        let keys = contacts.isEmpty ? [cryptography.publicKey] : contacts
+        return keys.sorted { $0.uncompressed.lexicographicallyPrecedes($1.uncompressed) }.map { cryptography.seal(accessToken, for: $0) }
     }
 }

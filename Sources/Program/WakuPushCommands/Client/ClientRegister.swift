@@ -65,31 +65,22 @@ extension Client {
         func execute() async throws {
             if let folder = state.folder { return try await register(folder) }
             let server = try servers.single()
-            let version = oneShot.version ?? 1
-            let registered = try registration(version)
-            let end = client.end
-            let error = try await client.withClient(owner.required()) {
-                try await $0.register(registered, with: server.key, vapidKey: server.vapidKey, timeout: end.remaining)
-            }
-            try RegistrationResult.print(error, installation: registered.installationID, version: version, asJSON: client.json)
-        }
-
-        private func registration(_ version: UInt64) throws(CommandFailure) -> DeviceRegistration {
-            let wanted = try preferences.device()
-            var device = DeviceRegistration(
-                platform: wanted.platform, deviceToken: wanted.deviceToken, apnTopic: wanted.apnTopic,
-                installationID: InstallationID(oneShot.installation ?? UUID().uuidString.lowercased()),
-                accessToken: AccessToken(oneShot.accessToken ?? UUID().uuidString.lowercased()), version: version)
-            device.contacts = oneShot.allowed.map(\.key) + (try preferences.contacts.keys())
-            device.enabled = !preferences.disabled
-            device.allowFromContactsOnly = preferences.contacts.contactsOnly
-            device.blockedChatList =
-                try preferences.blocked.chats().map(StatusHashes.chat) + preferences.blockedAuthors().map(StatusHashes.author)
-            device.mutedChatList = try preferences.mutedChats().map(StatusHashes.chat)
-            device.blockMentions = preferences.noMentions
-            device.allowedMentionsChatList = try preferences.mentionChats().map(StatusHashes.chat)
+            var profile = try preferences.profile()
             try preferences.requireApp()
-            return device
+            if !oneShot.allowed.isEmpty {
+                profile.contactsOnly = true
+                profile.contacts.formUnion(oneShot.allowed.map(\.key))
+            }
+            let installation = InstallationID(oneShot.installation ?? UUID().uuidString.lowercased())
+            let token = AccessToken(oneShot.accessToken ?? UUID().uuidString.lowercased())
+            let version = oneShot.version ?? 1
+            let end = client.end
+            let error = try await client.withClient(owner.required()) { [profile] in
+                try await $0.register(
+                    profile, as: installation, accessToken: token, version: version, with: server.key, vapidKey: server.vapidKey,
+                    timeout: end.remaining)
+            }
+            try RegistrationResult.print(error, installation: installation, version: version, asJSON: client.json)
         }
 
         private func register(_ folder: ClientFolder) async throws {

@@ -34,7 +34,7 @@ struct DevicePreferencesOptions: ParsableArguments {
     /// The device without preferences.
     ///
     /// - Throws: ``CommandFailure`` when the file has no subscription.
-    func device() throws(CommandFailure) -> DeviceProfile {
+    private func device() throws(CommandFailure) -> DeviceProfile {
         if let deviceToken { return DeviceProfile(platform: platform.platform, deviceToken: DeviceToken(deviceToken), apnTopic: apnTopic) }
         return DeviceProfile(webPush: try PushSubscription(file: webPush ?? "-"))
     }
@@ -46,21 +46,15 @@ struct DevicePreferencesOptions: ParsableArguments {
         }
     }
 
-    func mutedChats() throws(CommandFailure) -> [String] { try muteChat + muteChatFile.chats() }
-
-    func blockedAuthors() throws(CommandFailure) -> [PublicKey] { try blockAuthor.map(\.key) + blockAuthorFile.keys() }
-
-    func mentionChats() throws(CommandFailure) -> [String] { try mentionsIn + mentionsInFile.chats() }
-
     func profile() throws(CommandFailure) -> DeviceProfile {
         var profile = try device()
         profile.isEnabled = !disabled
         profile.blockedChats = Set(try blocked.chats())
-        profile.mutedChats = Set(try mutedChats())
-        profile.blockedAuthors = Set(try blockedAuthors())
+        profile.mutedChats = Set(try muteChat + muteChatFile.chats())
+        profile.blockedAuthors = Set(try blockAuthor.map(\.key) + blockAuthorFile.keys())
         profile.contactsOnly = contacts.contactsOnly
         profile.contacts = Set(try contacts.keys())
-        profile.mentionChats = Set(try mentionChats())
+        profile.mentionChats = Set(try mentionsIn + mentionsInFile.chats())
         profile.blockMentions = noMentions
         return profile
     }

@@ -11,23 +11,25 @@ struct DemoScript: DemoSteps {
 
     func run() async throws {
         let (server, bob, alice) = (stage.server, stage.bob, stage.alice)
-        let device = DeviceRegistration(
-            platform: .apn, deviceToken: DeviceToken("a-token-from-apple"), apnTopic: "im.status.ethereum",
-            installationID: InstallationID(UUID().uuidString.lowercased()), accessToken: AccessToken(UUID().uuidString.lowercased()),
-            version: 1)
+        let device = DeviceProfile(platform: .apn, deviceToken: DeviceToken("a-token-from-apple"), apnTopic: "im.status.ethereum")
+        let installation = InstallationID(UUID().uuidString.lowercased())
+        let accessToken = AccessToken(UUID().uuidString.lowercased())
 
         step("Bob's phone registers its APNs token, encrypted for the node.")
-        try check(try await bob.client.register(device, with: server, timeout: DemoStage.timeout) == nil, "the node answers success")
+        try check(
+            try await bob.client.register(
+                device, as: installation, accessToken: accessToken, version: 1, with: server, timeout: DemoStage.timeout) == nil,
+            "the node answers success")
 
         step("Alice asks the node which devices Bob has.")
         let devices = try await alice.client.query(bob.identity.publicKey, at: server, timeout: DemoStage.timeout)
-        try check(devices.map(\.installationID) == [device.installationID], "the node returns Bob's installation")
+        try check(devices.map(\.installationID) == [installation], "the node returns Bob's installation")
         guard let token = devices.first?.accessToken else { throw failure("an access token") }
-        try check(token == device.accessToken, "with its access token and a valid grant")
+        try check(token == accessToken, "with its access token and a valid grant")
 
         step("Alice requests a notification for Bob about a message.")
         let messageID = randomBytes(32)
-        let notification = stage.notification(for: device.installationID, accessToken: token)
+        let notification = stage.notification(for: installation, accessToken: token)
         try check(try await stage.notify(notification, messageID) == .some(nil), "the node answers success")
         let posts = gorush.posts
         try check(posts.count == 1, "gorush received one post:")
@@ -43,7 +45,7 @@ struct DemoScript: DemoSteps {
         try check(try await stage.notify(guessed, randomBytes(32)) == .wrongToken, "the node answers WRONG_TOKEN")
 
         step("Bob unregisters.")
-        let ended = try await bob.client.unregister(device.installationID, version: 2, with: server, timeout: DemoStage.timeout)
+        let ended = try await bob.client.unregister(installation, version: 2, with: server, timeout: DemoStage.timeout)
         try check(ended == nil, "the node answers success")
         try check(
             try await stage.notify(notification, randomBytes(32)) == .notRegistered, "the node answers Alice's next request NOT_REGISTERED")

@@ -47,22 +47,23 @@ struct WebPushDemo: DemoSteps, Sendable {
         try check(subscription.vapidKey == key.key.publicKey, "VAPID key \(key.publicKey)")
 
         step("Bob's desktop registers it with the node, encrypted.")
-        let device = DeviceRegistration(
-            platform: .webPush, deviceToken: DeviceToken(bytes: subscription.subscription.json),
-            installationID: InstallationID(UUID().uuidString.lowercased()), accessToken: AccessToken(UUID().uuidString.lowercased()),
-            version: 1)
+        let device = DeviceProfile(webPush: subscription.subscription)
+        let installation = InstallationID(UUID().uuidString.lowercased())
         try check(
-            try await bob.client.register(device, with: server, vapidKey: key.publicKey, timeout: DemoStage.timeout) == nil,
+            try await bob.client.register(
+                device, as: installation, accessToken: AccessToken(UUID().uuidString.lowercased()), version: 1, with: server,
+                vapidKey: key.publicKey,
+                timeout: DemoStage.timeout) == nil,
             "the node answers success")
 
         step("Alice asks the node which devices Bob has.")
         let devices = try await alice.client.query(bob.identity.publicKey, at: server, timeout: DemoStage.timeout)
         guard let token = devices.first?.accessToken else { throw failure("an access token") }
-        try check(devices.map(\.installationID) == [device.installationID], "the node returns Bob's installation, and no subscription")
+        try check(devices.map(\.installationID) == [installation], "the node returns Bob's installation, and no subscription")
 
         step("Alice requests a notification for Bob about a message.")
         let messageID = randomBytes(32)
-        let notification = stage.notification(for: device.installationID, accessToken: token)
+        let notification = stage.notification(for: installation, accessToken: token)
         try check(try await stage.notify(notification, messageID) == .some(nil), "the node answers success")
         let received = desktop.received
         try check(received.count == 1, "the desktop received one notification, signed by the node and encrypted to the desktop:")

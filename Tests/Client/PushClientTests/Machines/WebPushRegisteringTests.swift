@@ -68,11 +68,10 @@ import WakuCrypto
         await #expect(throws: PushClientError.otherVAPIDKey) {
             try await client.register(profile, with: [server(first, key), server(second, otherKey)], enablesReceiving: true)
         }
-        let device = DeviceRegistration(
-            platform: .webPush, deviceToken: profile.deviceToken, installationID: InstallationID("phone"), accessToken: .random(),
-            version: 1)
         await #expect(throws: PushClientError.otherVAPIDKey) {
-            try await client.register(device, with: first, vapidKey: Base64URL.encode(otherKey.bytes))
+            try await client.register(
+                profile, as: InstallationID("phone"), accessToken: .random(), version: 1, with: first,
+                vapidKey: Base64URL.encode(otherKey.bytes))
         }
     }
 }
