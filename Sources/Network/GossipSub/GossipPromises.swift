@@ -15,8 +15,6 @@ struct GossipPromises: Sendable {
     /// The peers of unfulfilled promises, by message id.
     private var open: [MessageID: [PeerNumber]] = [:]
 
-    var count: Int { promises.count }
-
     mutating func add(_ id: MessageID, by peer: PeerNumber, due: Instant) {
         guard !open[id, default: []].contains(peer) else { return }
         open[id, default: []].append(peer)

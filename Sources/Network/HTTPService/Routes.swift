@@ -9,7 +9,6 @@ package struct Routes: HTTPResponder {
     private typealias Handler = @Sendable (Request, PeerContext) async throws -> Response
 
     private var handlers: [String: [HTTPRequest.Method: Handler]] = [:]
-    private var pathsOpenToPages: Set<String> = []
 
     package init() {}
 
@@ -45,18 +44,7 @@ package struct Routes: HTTPResponder {
         }
     }
 
-    /// Lets scripts of web pages of any origin use a path: see ``MethodRouting``.
-    ///
-    /// - Parameter path: without the leading slash.
-    package mutating func openToPages(_ path: String) {
-        pathsOpenToPages.insert("/" + path)
-    }
-
     package var responder: MethodRouting<Routes> {
-        MethodRouting(self) { [handlers] path in
-            handlers[path].map { Array($0.keys) } ?? []
-        } isOpenToPages: { [pathsOpenToPages] in
-            pathsOpenToPages.contains($0)
-        }
+        MethodRouting(self) { [handlers] path in handlers[path].map { Array($0.keys) } ?? [] }
     }
 }

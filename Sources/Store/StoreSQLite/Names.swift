@@ -2,6 +2,5 @@ import Storage
 
 // GRDB has types of these names as well.
 typealias Column = Storage.Column
-typealias Index = Storage.Index
 typealias Row = Storage.Row
 typealias Table = Storage.Table

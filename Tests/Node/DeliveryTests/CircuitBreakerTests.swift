@@ -3,6 +3,13 @@ import TestSupport
 import Testing
 import Core
 
+extension CircuitBreaker {
+    /// The time from which a probe may go out, while the breaker is open.
+    var opensAgainAt: Timestamp? {
+        if case .open(let until, _) = state { until } else { nil }
+    }
+}
+
 /// A test for each transition of the breaker's state diagram.
 struct CircuitBreakerTests {
     private let start = Timestamp(rawValue: 1_000_000_000_000)

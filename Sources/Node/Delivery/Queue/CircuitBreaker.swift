@@ -92,11 +92,6 @@ package struct CircuitBreaker: Sendable {
         if case .open = state { isExplained && !suspicions.contains(recipient) } else { false }
     }
 
-    /// The time from which a probe may go out, while the breaker is open.
-    package var opensAgainAt: Timestamp? {
-        if case .open(let until, _) = state { until } else { nil }
-    }
-
     package func admission(at now: Timestamp) -> Admission {
         switch state {
         case .closed: .posts

@@ -109,8 +109,6 @@ struct EvictionOrder: Sendable {
 
     // MARK: Choice
 
-    var isEmpty: Bool { strangers.waiting.isEmpty && known.waiting.isEmpty }
-
     /// The first delivery to expire.
     var first: (key: Timestamp, id: Int64)? {
         guard let stranger = strangers.waiting.first, let other = known.waiting.first else {

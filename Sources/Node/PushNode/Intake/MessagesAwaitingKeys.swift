@@ -16,7 +16,6 @@ struct MessagesAwaitingKeys {
     }
 
     var cost: Int { space.cost }
-    var isEmpty: Bool { messages.isEmpty }
 
     struct Addition {
         /// Whether this is the only message on its topic, so that the caller must request the keys.

@@ -12,10 +12,6 @@ package final class TopicTable: WakuTopics {
         case own(alsoQueries: Bool)
         /// A registrant's query topic.
         case query
-
-        var isOwn: Bool {
-            if case .own = self { true } else { false }
-        }
     }
 
     /// The identities that each own topic belongs to, by their index.
