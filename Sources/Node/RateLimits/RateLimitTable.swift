@@ -88,7 +88,7 @@ public struct RateLimitTable: Sendable {
     }
 
     package let limits: Limits
-    private var rates: [Refusal: RateLimiter<[UInt8]>] = [:]
+    private var rates: [Refusal: RateLimiter] = [:]
     /// Totals that are divided by standing and payer, like all totals whose work has a payer.
     private var totals: [Refusal: FairBudget] = [:]
     private static let divided: Set<Refusal> = [.newRegistrations, .notifications, .answerKiB]
