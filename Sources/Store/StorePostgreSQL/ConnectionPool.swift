@@ -23,12 +23,16 @@ final class ConnectionPool: Sendable {
 
     let address: PostgreSQLAddress
     private let isShared: Bool
+    private let lockLimit: Duration
     private let state = Mutex(State())
 
-    /// - Parameter isShared: whether other nodes use the database.
-    init(_ address: PostgreSQLAddress, isShared: Bool = false) {
+    /// - Parameters:
+    ///   - isShared: whether other nodes use the database.
+    ///   - lockLimit: how long a read waits for a session that holds a table; zero sets no limit.
+    init(_ address: PostgreSQLAddress, isShared: Bool = false, lockLimit: Duration = .zero) {
         self.address = address
         self.isShared = isShared
+        self.lockLimit = lockLimit
     }
 
     /// Runs `body` in a read-only transaction on one snapshot; repeats it if the connection turns out to have been lost while idle.
@@ -71,6 +75,9 @@ final class ConnectionPool: Sendable {
             connection.longestSilence = address.longestSilence
             // Limits how long a node that is suspended within a read keeps old rows from being removed. An error shows in the first read.
             if isShared { _ = try? connection.run(Statement("SET idle_in_transaction_session_timeout = '60s'", isPrepared: false)) }
+            if lockLimit > .zero {
+                _ = try? connection.run(Statement("SET lock_timeout = \(Int64(lockLimit / .milliseconds(1)))", isPrepared: false))
+            }
             state.withLock { $0.suspension = nil }
             return connection
         } catch {

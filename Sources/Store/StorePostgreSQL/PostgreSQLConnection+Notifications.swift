@@ -21,7 +21,7 @@ extension PostgreSQLConnection {
         while true {
             let received = receivedNotifications()
             guard received.isEmpty else { return received }
-            guard !isLost else { throw .connectionLost }
+            guard !isLost else { throw .connectionLost() }
             var descriptors = [library.table.pointee.PQsocket(connection), interruption].map {
                 pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
             }

@@ -203,7 +203,7 @@ package final class PostgreSQLConnection {
     private func send(
         _ statements: [Statement]
     ) throws(PostgreSQLError) -> (sent: [(statement: Int, isPreparation: Bool)], added: [String]) {
-        guard !isLost else { throw .connectionLost }
+        guard !isLost else { throw .connectionLost(wasSilent: wasSilent) }
         var sent: [(statement: Int, isPreparation: Bool)] = []
         var added: [String] = []
         for (index, statement) in statements.enumerated() {
@@ -252,7 +252,7 @@ package final class PostgreSQLConnection {
 
     func lost() -> PostgreSQLError {
         isBroken = true
-        return .connectionLost
+        return .connectionLost(wasSilent: wasSilent)
     }
 
     private func receiveUnawaited() throws(PostgreSQLError) {

@@ -4,7 +4,9 @@ import WakuCrypto
 /// An error of the server or of the connection to it.
 package enum PostgreSQLError: Error {
     /// The connection was lost; the outcome of the last statements is unknown.
-    case connectionLost
+    ///
+    /// - Parameter wasSilent: whether it was given up since the server did not answer in time.
+    case connectionLost(wasSilent: Bool = false)
     /// - Parameter statement: the index of the failed statement; later statements were not executed.
     case refused(state: SQLState, statement: Int)
 
@@ -51,6 +53,7 @@ extension StoreError {
     package init(explaining error: any Error, at address: PostgreSQLAddress) {
         switch error {
         case let error as StoreError: self = error
+        case PostgreSQLError.connectionLost(wasSilent: true): self.init(silentAt: address)
         case PostgreSQLError.connectionLost:
             self.init(code: .unavailable, message: "the connection to PostgreSQL (\(address)) was lost: is the server running?")
         case PostgreSQLError.refused(let state, _): self.init(state, at: address)
@@ -80,6 +83,14 @@ extension StoreError {
             code: .unavailable,
             message: "PostgreSQL (\(address)) has not committed within \(address.silenceLimit.components.seconds) s: "
                 + "look at the server, its locks and its standby")
+    }
+
+    /// - Parameter state: the server's error, if it ended the statement itself.
+    private init(silentAt address: PostgreSQLAddress, _ state: SQLState? = nil) {
+        let state = state.map { " (SQLSTATE \($0))" } ?? ""
+        self.init(
+            code: .unavailable,
+            message: "PostgreSQL (\(address)) did not answer in time: look at the server, its locks and its standby\(state)")
     }
 
     init(formerPrimaryAt address: PostgreSQLAddress) {
@@ -119,6 +130,13 @@ extension StoreError {
             self.init(forbiddenAt: address)
         case "25006":
             self.init(code: .unavailable, message: "PostgreSQL (\(address)) is read-only: is it a standby? Give the primary")
+        case "57014":
+            self.init(silentAt: address, state)
+        case _ where state.isLockTimeout:
+            self.init(
+                code: .unavailable,
+                message: "another session holds a lock in PostgreSQL (\(address)), as VACUUM FULL and ALTER TABLE do: "
+                    + "try again after its end")
         case "3F000":
             self.init(code: .missing, message: "the schema of PostgreSQL (\(address)) does not exist: create it, or correct search_path")
         case "42P01":

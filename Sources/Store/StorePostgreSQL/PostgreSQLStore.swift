@@ -17,6 +17,8 @@ package final class PostgreSQLStore: Store {
         case exclusive
     }
 
+    private static let commandLockLimit = Duration.seconds(10)
+
     package let sealer: Sealer
     package let address: PostgreSQLAddress
     let schema: Schema
@@ -57,7 +59,9 @@ package final class PostgreSQLStore: Store {
         self.address = address
         self.schema = schema
         self.monitor = monitor
-        pool = ConnectionPool(address, isShared: access == .shared)
+        // A command for an operator says why it does not go on. Shorter than the silence limit, so that the server reports its own first.
+        let lockLimit = mustExist ? min(Self.commandLockLimit, address.silenceLimit * 0.75) : .zero
+        pool = ConnectionPool(address, isShared: access == .shared, lockLimit: lockLimit)
         queue = PostgreSQLCommitQueue { closing in
             Writer(address, access, closing: closing) { monitor.note($0) }
         }
@@ -78,7 +82,13 @@ package final class PostgreSQLStore: Store {
         } catch {
             throw StoreError(explaining: error, at: address)
         }
-        try? queue.runAndWait { writer in try measure(on: writer.connected()) }
+        try? queue.runAndWait { writer in
+            let connection = try writer.connected()
+            // After an error it is undone.
+            connection.precede(by: [Statement("SET lock_timeout = '1s'", isPrepared: false)])
+            try measure(on: connection)
+            _ = try connection.run(Statement("SET lock_timeout = 0", isPrepared: false))
+        }
     }
 
     /// - Throws: `StoreError` with `newer` or `unsuitable`

@@ -167,8 +167,10 @@ struct FaultTests {
         if goesOn {
             #expect(try connection.run(slow).rows.count == 1)
         } else {
-            #expect(throws: PostgreSQLError.self) { try connection.run(slow) }
+            let error = #expect(throws: PostgreSQLError.self) { try connection.run(slow) }
             #expect(connection.isLost)
+            let explained = try StoreError(explaining: #require(error), at: connection.address)
+            #expect(explained.message.contains("did not answer in time: look at the server, its locks and its standby"))
         }
     }
 
@@ -184,6 +186,30 @@ struct FaultTests {
         await store.maintain()
         #expect(store.failure == nil)
         #expect(store.byteCount == size && size > 0)
+    }
+
+    @Test("A statement that the server ended for its time limit is not answered in time")
+    func statementTimeout() throws {
+        let connection = try StoreFixture().connection()
+        _ = try connection.run(Statement("SET statement_timeout = 1", isPrepared: false))
+        let error = #expect(throws: PostgreSQLError.self) { try connection.run(Statement("SELECT pg_sleep(10)", isPrepared: false)) }
+        let explained = try StoreError(explaining: #require(error), at: connection.address)
+        #expect(explained.message.hasSuffix("did not answer in time: look at the server, its locks and its standby (SQLSTATE 57014)"))
+    }
+
+    @Test("A command does not wait for long for a table that another session holds, and says why")
+    func commandAtAHeldTable() async throws {
+        let fixture = try StoreFixture()
+        try await fixture.open().commit(Counters.add(1))
+        let other = try fixture.connection()
+        for sql in ["BEGIN", "LOCK TABLE counter IN ACCESS EXCLUSIVE MODE"] { _ = try other.run(Statement(sql, isPrepared: false)) }
+        var address = try fixture.address()
+        address.silenceLimit = .milliseconds(1500)
+        let store = try PostgreSQLStore(existing: address, storageKey: nil, parts: [Counters.part])
+        let error = #expect(throws: StoreError.self) { try store.read(Counters.value(1)) }
+        #expect(error?.message.hasPrefix("another session holds a lock in PostgreSQL") == true, "\(error?.message ?? "")")
+        other.rollBack()
+        #expect(try store.read(Counters.value(1)) == 0)
     }
 
     @Test("A page that can't be read fails only what needs it")

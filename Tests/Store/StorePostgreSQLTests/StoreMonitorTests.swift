@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test func aLostConnectionIsReportedUntilTheServerAnswers() {
-        _ = monitor.readFailed(PostgreSQLError.connectionLost)
+        _ = monitor.readFailed(PostgreSQLError.connectionLost())
         #expect(monitor.failure?.hasPrefix("the connection to PostgreSQL") == true && !monitor.wantsCheck)
         #expect(monitor.outage == monitor.failure)
         monitor.reached(nil)
