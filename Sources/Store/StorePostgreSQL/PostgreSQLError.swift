@@ -140,8 +140,10 @@ extension StoreError {
         case "3F000":
             self.init(code: .missing, message: "the schema of PostgreSQL (\(address)) does not exist: create it, or correct search_path")
         case "42P01":
-            let message = "a table of waku-push is missing in PostgreSQL (\(address)): restore a backup (SQLSTATE \(state))"
-            self.init(code: .unavailable, message: message)
+            self.init(
+                code: .unavailable,
+                message: "a table of waku-push is missing in PostgreSQL (\(address)): look at search_path, or restore a backup "
+                    + "(SQLSTATE \(state))")
         case "42P07":
             let message = "PostgreSQL (\(address)) has a table, view or index with a name that waku-push uses: give it a schema of its own"
             self.init(code: .damaged, message: message)

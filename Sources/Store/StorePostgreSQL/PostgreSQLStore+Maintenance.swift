@@ -39,16 +39,23 @@ extension PostgreSQLStore {
         let rights = ["SELECT", "INSERT", "UPDATE", "DELETE"].map { "has_table_privilege(c.oid, '\($0)')" }.joined(separator: " AND ")
         let find = Statement(
             """
-            SELECT name FROM unnest(ARRAY[\(names)]) name LEFT JOIN pg_class c \
+            SELECT name, quote_ident(current_schema()) FROM unnest(ARRAY[\(names)]) name LEFT JOIN pg_class c \
             ON c.relname = name AND c.relnamespace = quote_ident(current_schema())::regnamespace \
             WHERE NOT coalesce(\(rights), false) ORDER BY 1 LIMIT 1
             """)
-        guard let name = try pool.read({ try $0.run(find).rows.first?.text(0) }) else { return }
-        throw StoreError(
-            code: .permission,
-            message:
-                "table \(name) of PostgreSQL (\(address)) is missing, or this role may not use it: make it the table's owner, or restore a backup"
-        )
+        let missing = try pool.read { connection -> StoreError? in
+            guard let row = try connection.run(find).rows.first else { return nil }
+            if let refusal = try SchemaChoice.refusal(connection, at: address) {
+                // A role's changed search_path applies to new sessions.
+                _ = connection.lost()
+                return refusal
+            }
+            return StoreError(
+                code: .permission,
+                message: "table \(try row.text(0)) of PostgreSQL (\(address)) is missing in schema \(try row.text(1)), or this role may "
+                    + "not use it: make it the table's owner, or restore a backup")
+        }
+        if let missing { throw missing }
     }
 
     package func stopWaiting() {

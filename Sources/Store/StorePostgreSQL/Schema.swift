@@ -71,6 +71,8 @@ struct Schema: Sendable {
     ) throws -> [String] {
         try connection.transaction { connection in
             _ = try connection.run(Statement("SELECT pg_advisory_xact_lock(\(Self.lock))"))
+            // After the lock: another node may just have made tables in another schema.
+            if let refusal = try SchemaChoice.refusal(connection, at: address) { throw refusal }
             return try connection.changingTables {
                 _ = try connection.run(Self.tables.map { Statement($0, isPrepared: false) })
                 let applied = try applied(connection) ?? [:]
@@ -91,6 +93,7 @@ struct Schema: Sendable {
     /// - Throws: ``Storage/StoreError`` when the tables are not as this version has them, and errors of the database.
     func require(_ connection: PostgreSQLConnection, at address: PostgreSQLAddress) throws {
         guard let applied = try applied(connection) else {
+            if let refusal = try SchemaChoice.refusal(connection, at: address) { throw refusal }
             throw StoreError(code: .missing, message: "PostgreSQL (\(address)) has no tables of waku-push: has the daemon run with it?")
         }
         guard !isNewer(applied) else { throw StoreError(newerAt: address) }
