@@ -420,7 +420,7 @@ package.targets += tests(
 package.targets += tests(
     of: "Cluster",
     [
-        tests("Cluster", ["Core", "Delivery", "Storage", "StorePostgreSQL", "WakuCrypto"])
+        tests("Cluster", ["Core", "Delivery", "NodeAPI", "Storage", "StorePostgreSQL", "WakuCrypto"])
     ])
 
 package.targets += tests(

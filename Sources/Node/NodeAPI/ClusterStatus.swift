@@ -19,15 +19,15 @@ package struct ClusterStatus: Codable, Hashable, Sendable {
         }
     }
 
-    /// A standby of the database.
+    /// A standby of the database, or a replication slot that no standby uses.
     package struct Standby: Codable, Hashable, Sendable {
-        /// Its `application_name`.
+        /// Its `application_name`; the name of a slot.
         package let name: String
-        /// `streaming`, `catchup`, …, as in `pg_stat_replication`.
+        /// `streaming`, `catchup`, …, as in `pg_stat_replication`; ``notConnected`` for a slot.
         package let state: String
-        /// `sync`, `quorum`, `potential` or `async`.
+        /// `sync`, `quorum`, `potential`, `async` or `slot`.
         package let sync: String
-        /// How much of the write-ahead log it has not applied, in bytes; nil if unknown.
+        /// How much of the write-ahead log it has not applied, or the server keeps for the slot, in bytes; nil if unknown.
         package let lagBytes: Int?
         /// The delay until its last confirmation that it applied a change, in seconds; nil if it is idle.
         package let lagSeconds: Double?
@@ -35,6 +35,10 @@ package struct ClusterStatus: Codable, Hashable, Sendable {
         package init(name: String, state: String, sync: String, lagBytes: Int?, lagSeconds: Double?) {
             (self.name, self.state, self.sync, self.lagBytes, self.lagSeconds) = (name, state, sync, lagBytes, lagSeconds)
         }
+
+        package static let notConnected = "not connected"
+
+        package var isConnected: Bool { state != Self.notConnected }
 
         /// Behind by more than 64 MiB or 30 s: a failover to it takes long, and commits may wait for it.
         package var isFarBehind: Bool { lagBytes ?? 0 > 64 << 20 || lagSeconds ?? 0 > 30 }

@@ -22,7 +22,9 @@ extension Metric {
         "waku_push_cluster_standbys", help: "Standbys of the database. Without a value if this node's role may not see them.")
     package static let clusterStandbyLag = Metric(
         "waku_push_cluster_standby_lag_bytes",
-        help: "Write-ahead log that the standby furthest behind has not applied; without a value if there is none or it is unknown.")
+        help:
+            "Write-ahead log that the last standby has not applied, or an unused slot keeps; without a value if there is none or it is unknown."
+    )
     package static let clusterLastFailover = Metric(
         "waku_push_cluster_last_failover_timestamp_seconds",
         help:

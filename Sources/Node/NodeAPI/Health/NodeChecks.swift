@@ -59,6 +59,11 @@ package enum NodeChecks {
             let delay = standby.lagSeconds.map { ", \($0) s" } ?? ""
             return "\(standby.name) \(standby.state), \(standby.sync), \(behind)\(delay)"
         }.joined(separator: "; ")
+        guard standbys.allSatisfy(\.isConnected) else {
+            return Finding(
+                "standbys", .warn, text,
+                remedy: "start the standby, or drop its slot (pg_drop_replication_slot): the server keeps write-ahead log for it")
+        }
         guard standbys.contains(where: \.isFarBehind) else { return Finding("standbys", .ok, text) }
         return Finding(
             "standbys", .warn, text, remedy: "check the standby's log, disk and network: commits wait for it if it is synchronous")

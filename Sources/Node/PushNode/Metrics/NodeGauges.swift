@@ -34,7 +34,7 @@ struct NodeGauges: Sendable {
             registry.set(.clusterMaintenance, to: base.cluster.isMaintainer ? 1 : 0)
             let status = base.cluster.status
             registry.set(.clusterUnowned, to: status.map { Double($0.unownedPartitions) })
-            registry.set(.clusterStandbys, to: status?.standbys.map { Double($0.count) })
+            registry.set(.clusterStandbys, to: status?.standbys.map { Double($0.count(where: \.isConnected)) })
             registry.set(.clusterStandbyLag, to: status?.standbys?.compactMap(\.lagBytes).max().map(Double.init))
             registry.set(.clusterLastFailover, to: status?.lastFailover?.time)
         }

@@ -1,4 +1,5 @@
 import Foundation
+import NodeAPI
 import Storage
 import StorePostgreSQL
 import Synchronization
@@ -197,6 +198,21 @@ struct ClusterFaultTests {
         let refusal = #expect(throws: StoreError.self) { try database.now() }
         #expect(refusal?.message.contains("on \(primary.folder)) is a former primary") == true)
         #expect(refusal?.message.contains("on \(standby.folder)) can't be reached") == true)
+    }
+
+    @Test("A slot that no standby uses stands for a standby that is gone")
+    func slotWithoutStandby() throws {
+        let server = try PostgreSQLServer()
+        let fixture = try ClusterFixture(server)
+        let database = try fixture.prepared()
+        #expect(try database.standbys() == [])
+        try fixture.run("SELECT pg_create_physical_replication_slot('db_2', true)::text")
+        // Without write-ahead log that is kept, the slot is not in use yet.
+        try fixture.run("SELECT pg_create_physical_replication_slot('db_3')::text")
+        try fixture.run("SELECT pg_logical_emit_message(true, '', '')::text")
+        let standbys = try database.standbys()
+        #expect(standbys.map(\.name) == ["db_2"] && standbys.first?.isConnected == false)
+        #expect(standbys.first?.lagBytes ?? 0 > 0)
     }
 
     /// With the timeline that earlier releases stored.

@@ -181,12 +181,15 @@ struct NodeChecksTests {
             let slow = NodeChecks.gorush(obstacle: nil, delay: "is slow: 3 posts unanswered for 12 s, 40 notifications wait")
             $0.daemon = Self.status(findings: [slow])
         }
-        func cluster(unowned: Int = 0, lag: Int = 0) -> [Finding] {
+        func cluster(unowned: Int = 0, lag: Int = 0, slots: [String] = []) -> [Finding] {
             let node = ClusterStatus.Node(
                 name: "a", state: "live", isSelf: true, secondsSinceRenewal: 0, partitions: 256 - unowned, isMaintainer: true)
             let standby = ClusterStatus.Standby(name: "db_2", state: "streaming", sync: "sync", lagBytes: lag, lagSeconds: nil)
+            let unused = slots.map {
+                ClusterStatus.Standby(name: $0, state: ClusterStatus.Standby.notConnected, sync: "slot", lagBytes: 4096, lagSeconds: nil)
+            }
             let status = ClusterStatus(
-                nodes: [node], partitionCount: 256, unownedPartitions: unowned, standbys: [standby], standbysProblem: nil,
+                nodes: [node], partitionCount: 256, unownedPartitions: unowned, standbys: [standby] + unused, standbysProblem: nil,
                 lastFailover: nil)
             return [NodeChecks.lease(failure: nil, status: status), NodeChecks.standbys(status)].compactMap(\.self)
         }
@@ -194,6 +197,9 @@ struct NodeChecksTests {
         try expect("cluster", .warn, "6 of 256 partitions have no owner") { $0.daemon = Self.status(findings: cluster(unowned: 6)) }
         try expect("standbys", .warn, "db_2 streaming, sync, 100000000 bytes behind") {
             $0.daemon = Self.status(findings: cluster(lag: 100_000_000))
+        }
+        try expect("standbys", .warn, "db_2 streaming, sync, 0 bytes behind; db_3 not connected, slot, 4096 bytes behind") {
+            $0.daemon = Self.status(findings: cluster(slots: ["db_3"]))
         }
         #expect(NodeChecks.claims(nil) == nil)
         try expect("claims", .warn, "the database's clock was ahead: for 42 min") {
