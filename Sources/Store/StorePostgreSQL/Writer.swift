@@ -192,7 +192,8 @@ final class Writer {
     }
 
     private var supersededMessage: String {
-        "PostgreSQL (\(address)) was taken over by another waku-push, or restored from a backup: stop the other one, then restart this one"
+        "PostgreSQL (\(address)) was taken over by another waku-push, or restored from a backup, or a standby was promoted that lacks this node's "
+            + "last commits: stop the other waku-push, if there is one, then restart this one"
     }
 
     private func pause(_ duration: Duration) {
