@@ -89,6 +89,8 @@ package protocol ClusterMembership: Sendable {
     var outboxFailure: String? { get }
     /// How long messages can't be claimed, as the database's clock was ahead; nil if they can.
     var claimGap: Duration? { get }
+    /// Whether the clocks of all live nodes, two at least, differ from the database's.
+    var areAllClocksOff: Bool { get }
     /// Settings that must be the same at all nodes and differ, one line each.
     var conflicts: [String] { get }
     /// Whether another node has another value of a setting, by the option's name: the nodes may be restarted one after the other with a new value.

@@ -47,6 +47,7 @@ package struct SoleMembership: ClusterMembership {
     package var failure: String? { nil }
     package var outboxFailure: String? { nil }
     package var claimGap: Duration? { nil }
+    package var areAllClocksOff: Bool { false }
     package var conflicts: [String] { [] }
     package func isDisputed(_ setting: String) -> Bool { false }
     package func isUnknownElsewhere(_ setting: String) -> Bool { false }

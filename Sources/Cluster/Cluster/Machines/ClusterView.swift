@@ -45,13 +45,17 @@ extension LeaseRow {
             case .failingStore: ["store": "failing"]
             }
         }
+
+        func isAnnounced(by settings: [String: String]?) -> Bool {
+            self.settings.allSatisfy { settings?[$0.key] == $0.value }
+        }
     }
 
     /// The state for operators.
     package var stateName: String { Self.stateName(state, settings) }
 
     static func stateName(_ state: State, _ settings: [String: String]?) -> String {
-        let trouble = Trouble.allCases.first { $0.settings.allSatisfy { settings?[$0.key] == $0.value } }
+        let trouble = Trouble.allCases.first { $0.isAnnounced(by: settings) }
         return state == .draining ? trouble?.rawValue ?? state.rawValue : state.rawValue
     }
 }
@@ -101,6 +105,13 @@ package struct ClusterView: Hashable, Sendable {
     package init(isMember: Bool, leases: [LeaseRow], partitions: [PartitionRow], clock: Clock? = nil, timeline: UInt32 = 0) {
         (self.isMember, self.leases, self.partitions) = (isMember, leases, partitions)
         (self.clock, self.timeline) = (clock, timeline)
+    }
+
+    /// Whether all live nodes, two at least, announce that their clocks differ from the database's: either the database's clock is wrong, or those of
+    /// all nodes are.
+    package var areAllClocksOff: Bool {
+        let live = leases.filter { $0.state != .ended }
+        return live.count > 1 && live.allSatisfy { LeaseRow.Trouble.wrongClock.isAnnounced(by: $0.settings) }
     }
 
     /// A reading of the database's clock.

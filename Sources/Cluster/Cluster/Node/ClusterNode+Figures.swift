@@ -22,6 +22,8 @@ extension ClusterNode {
 
     package var claimGap: Duration? { state.withLock { $0.window.gap(now: Timestamp.now().wholeSeconds + $0.clockOffset) } }
 
+    package var areAllClocksOff: Bool { state.withLock { $0.member.view?.areAllClocksOff ?? false } }
+
     /// The number of device partitions for which this node posts notifications.
     package var share: Int {
         state.withLock { state in

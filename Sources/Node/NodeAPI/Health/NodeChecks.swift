@@ -92,9 +92,15 @@ package enum NodeChecks {
     ///   - difference: the difference from a reference clock, in words.
     ///   - isWrong: whether the difference is too large for the node to work.
     ///   - isInStep: whether the difference is too small to mention.
-    package static func clock(_ difference: String, isWrong: Bool, isInStep: Bool) -> Finding {
+    ///   - areAllOff: whether the clocks of all nodes differ from the database's. They share the work as usual then.
+    package static func clock(_ difference: String, isWrong: Bool, isInStep: Bool, areAllOff: Bool = false) -> Finding {
         if isInStep { return Finding("clock", .ok, "in step") }
-        return Finding("clock", isWrong ? .fail : .warn, difference, remedy: "synchronise this machine's clock by NTP")
+        if isWrong, areAllOff {
+            return Finding(
+                "clock", .warn, "\(difference), and so are the clocks of all nodes",
+                remedy: "synchronise the clock of the database's machine by NTP; if it is right, those of all nodes")
+        }
+        return Finding("clock", isWrong ? .fail : .warn, difference, remedy: "synchronise both machines' clocks by NTP")
     }
 
     /// - Parameters:

@@ -20,7 +20,7 @@ extension NodeService {
             base.catchUp.finding(seenUntil: path.relay.seenUntil.values.min(), at: base.now()), NodeChecks.store(failure: store.failure),
             cluster.isShared ? NodeChecks.lease(failure: cluster.failure ?? cluster.outboxFailure, status: cluster.status) : nil,
             NodeChecks.standbys(cluster.status), NodeChecks.nodes(cluster.conflicts), NodeChecks.claims(cluster.claimGap),
-            base.clock.finding,
+            base.clock.finding(areAllOff: cluster.areAllClocksOff),
         ].compactMap(\.self) + delivery.endpoints.map { NodeChecks.gorush($0.name, obstacle: $0.obstacle, delay: $0.delay) }
             + [
                 configuration.webPush.map { endpoint in

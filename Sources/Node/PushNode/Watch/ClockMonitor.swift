@@ -54,10 +54,12 @@ final class ClockMonitor: Sendable {
     /// nil before the first comparison.
     var ahead: Duration? { state.withLock(\.watch.ahead) }
 
-    /// nil before the first comparison.
-    var finding: Finding? {
+    /// - Parameter areAllOff: whether the clocks of all nodes differ from the database's.
+    /// - Returns: nil before the first comparison.
+    func finding(areAllOff: Bool) -> Finding? {
         let state = state.withLock(\.self)
         guard state.watch.ahead != nil else { return nil }
-        return NodeChecks.clock(state.difference, isWrong: state.watch.state == .wrong, isInStep: state.watch.state == .inStep)
+        let watch = state.watch.state
+        return NodeChecks.clock(state.difference, isWrong: watch == .wrong, isInStep: watch == .inStep, areAllOff: areAllOff)
     }
 }

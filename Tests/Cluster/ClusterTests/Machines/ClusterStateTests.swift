@@ -52,6 +52,21 @@ import Testing
         }
     }
 
+    @Test func clocksOfAllLiveNodesAreOff() {
+        func areAllOff(_ rows: [(state: LeaseRow.State, trouble: LeaseRow.Trouble?)]) -> Bool {
+            let leases = rows.enumerated().map { index, row in
+                LeaseRow(node: .number(UInt64(index)), state: row.state, settings: row.trouble?.settings)
+            }
+            return ClusterView(isMember: true, leases: leases, partitions: []).areAllClocksOff
+        }
+        #expect(areAllOff([(.draining, .wrongClock), (.draining, .wrongClock), (.ended, nil)]))
+        // Without another node nothing says which clock is wrong.
+        #expect(!areAllOff([(.draining, .wrongClock), (.ended, .wrongClock)]))
+        #expect(!areAllOff([(.draining, .wrongClock), (.draining, .wrongClock), (.live, nil)]))
+        #expect(!areAllOff([(.draining, .wrongClock), (.draining, .failingStore)]))
+        #expect(!areAllOff([]))
+    }
+
     @Test(arguments: [StoreError.Code.damaged, .unavailable]) func onlyDamageIsTheSameForAllNodes(code: StoreError.Code) {
         var state = state()
         #expect(!state.isStoreFailing(outage: nil) && state.isStoreFailing(outage: "away"))
