@@ -149,7 +149,7 @@ package.targets += room(
         library("GossipSub", ["Core", "WakuCrypto", deque]),
         library(
             "HTTPService",
-            ["CTLS", "Core", "NIOSupport", httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTP1, nioHTTPTypes]),
+            ["CTLS", "Core", "NIOSupport", deque, httpTypes, hummingbird, hummingbirdCore, lifecycle, logging, nio, nioHTTP1, nioHTTPTypes]),
         library("LibP2P", ["Core", "NIOSupport", "WakuCrypto", logging, nio, nioSockets]),
         library("LoopbackRelay", ["Core", "Waku"]),
         library("LoopbackServer", ["Core", "HTTPService", "LoopbackRelay", "NIOSupport", "Waku", "WakuCrypto", hummingbird, logging, nio]),

@@ -34,7 +34,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 512, initial: 2048, maximum: Self.readByteCount))
         setTimer(context)
         // Hummingbird adds handlers behind the one that drops the version of requests only.
-        try? RequestHeadHandler.add(to: context.pipeline.syncOperations)
+        try? RequestHeadHandler.add(to: context.pipeline.syncOperations, register.scheduler(on: context.eventLoop))
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {

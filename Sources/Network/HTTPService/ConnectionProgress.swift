@@ -60,10 +60,11 @@ struct ConnectionProgress {
         stopBegan = stopBegan ?? now
     }
 
-    /// Whether the server is processing a complete request.
+    /// Whether the server is processing a complete request, and no further one was sent: a client that does not wait for its responses is as busy as it
+    /// wants.
     var isBusy: Bool {
         if case .body = reading { return false }
-        return outstandingCount > 0 && responseBegan == nil
+        return outstandingCount == 1 && responseBegan == nil
     }
 
     /// When to close the connection unless the client makes progress; nil while the server is the one to act. During a stop, when to close it at the

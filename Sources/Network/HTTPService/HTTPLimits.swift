@@ -13,7 +13,7 @@ package struct HTTPLimits: Hashable, Sendable {
     package var responseTimeout = TimeAmount.seconds(60)
     /// From the beginning of the listener's stop to the end of its last request. It is less than what a node has for its stop.
     package var stopTimeout = TimeAmount.seconds(2)
-    /// When it is exceeded, the connection that has been inactive for longest is closed.
+    /// When it is exceeded, a connection of the network with most is closed: the one that has been inactive for longest.
     package var connections: Int
     /// Additional connections that are accepted while excess ones are being closed or all are busy. Beyond it nothing is accepted until a
     /// connection ends.

@@ -10,39 +10,48 @@ import NIOHTTP1
 /// - With HTTP/1.0 the connection closes after the response unless the client asks to keep it (RFC 9112 section 9.3), and the client expects no 100
 ///   (RFC 9110 section 10.1.1).
 /// - Offers of another protocol, such as `Upgrade: h2c`, are ignored (RFC 9110 section 7.8) and `CONNECT` is answered as any other method, but the
-///   connection closes after the response: the decoder reads no request after them. See ``InputCutoff``.
+///   connection closes after the response: the decoder reads no request after them.
+///
+/// It tells the ``InputGate`` before the decoder what the decoder made of the bytes.
 final class RequestHeadHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
 
-    private let cutoff = InputCutoff()
+    private let gate: InputGate
     private var isLast = false
 
-    /// Adds the handler behind the decoder of a server's pipeline, and its ``InputCutoff`` before it.
-    static func add(to pipeline: ChannelPipeline.SynchronousOperations) throws {
+    private init(_ gate: InputGate) {
+        self.gate = gate
+    }
+
+    /// Adds the handler behind the decoder of a server's pipeline, and its ``InputGate`` before it.
+    static func add(to pipeline: ChannelPipeline.SynchronousOperations, _ scheduler: InputScheduler) throws {
         let decoder = try pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
-        let handler = RequestHeadHandler()
-        try pipeline.addHandler(handler.cutoff, position: .before(decoder))
-        try pipeline.addHandler(handler, position: .after(decoder))
+        let gate = InputGate(scheduler)
+        try pipeline.addHandler(gate, position: .before(decoder))
+        try pipeline.addHandler(RequestHeadHandler(gate), position: .after(decoder))
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         // The decoder may go on in bytes that it has.
-        guard !cutoff.isReached else { return }
+        guard !gate.isCutOff else { return }
         switch unwrapInboundIn(data) {
         case .head(var head):
             if Self.isAmbiguous(head) {
-                cutoff.isReached = true
+                gate.cutOff()
                 return context.fireErrorCaught(HTTPParserError.strictModeAssertion)
             }
+            gate.readHead(hasLength: head.headers.contains(name: "content-length"))
             isLast = !head.isKeepAlive || Self.offersOtherProtocol(head)
             if isLast { head.headers.replaceOrAdd(name: "connection", value: "close") }
             if head.version == .http1_0 { head.headers.remove(name: "expect") }
             context.fireChannelRead(wrapInboundOut(.head(head)))
         case .body:
+            gate.readBody()
             context.fireChannelRead(data)
         case .end:
-            cutoff.isReached = isLast
+            gate.readEnd()
+            if isLast { gate.cutOff() }
             context.fireChannelRead(data)
         }
     }

@@ -2,6 +2,7 @@ import Foundation
 import Hummingbird
 import Logging
 import NIOCore
+import Synchronization
 import TestSupport
 import Testing
 
@@ -30,6 +31,38 @@ struct HTTPListenerTests {
             #expect(responses.map { $0.prefix(3) } == ["200", head.hasPrefix("GET") ? "200" : "404"])
             #expect(responses.map { $0.lowercased().contains("connection: close\r\n") } == [false, true])
         }
+        running.cancel()
+        try await running.value
+    }
+
+    /// Each connection has 50 turns of requests, and the other client waits for a few of each.
+    @Test("Clients that send requests without waiting for responses do not delay others") func pipelinedRequests() async throws {
+        let quiet = Logger(label: "http") { _ in SwiftLogNoOpLogHandler() }
+        let listener = HTTPListener(.hostname("127.0.0.1", port: 0), limits: HTTPLimits(connections: 64), hosts: nil, logger: quiet)
+        let answered = Atomic<Int>(0)
+        let answeredBefore = Atomic<Int>(0)
+        var routes = Routes()
+        routes.get("") { _, _ in
+            answered.add(1, ordering: .relaxed)
+            return Response(status: .ok)
+        }
+        routes.get("other") { _, _ in
+            answeredBefore.store(answered.load(ordering: .relaxed), ordering: .relaxed)
+            return Response(status: .ok)
+        }
+        let (ports, port) = AsyncStream.makeStream(of: Int.self)
+        let running = Task { [routes] in try await listener.run(routes.responder) { port.yield($0.localAddress?.port ?? 0) } }
+        let number = try #require(await ports.first { _ in true })
+        let rest = " HTTP/1.1\r\nHost: a\r\n\r\n"
+        let floods = try (0..<32).map { _ in
+            try RawConnection(port: UInt16(number), sending: String(repeating: "GET /\(rest)", count: 4096))
+        }
+        let client = try RawConnection(port: UInt16(number), sending: "GET /other\(rest)")
+        var text = ""
+        try await eventually { client.receive(into: &text) || text.contains("200 OK") }
+        let count = answeredBefore.load(ordering: .relaxed)
+        // Without turns it comes after all of them.
+        #expect(count < floods.count * 4096)
         running.cancel()
         try await running.value
     }

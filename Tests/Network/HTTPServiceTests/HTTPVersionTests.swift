@@ -25,7 +25,7 @@ struct HTTPVersionTests {
     func connections(version: String, header: String, expected: String?) throws {
         let channel = EmbeddedChannel()
         try channel.pipeline.syncOperations.configureHTTPServerPipeline(withPipeliningAssistance: false, withErrorHandling: false)
-        try RequestHeadHandler.add(to: channel.pipeline.syncOperations)
+        try RequestHeadHandler.add(to: channel.pipeline.syncOperations, InputScheduler(on: channel.eventLoop))
         try channel.writeInbound(
             ByteBuffer(string: "GET / HTTP/\(version)\r\nHost: localhost\r\nExpect: 100-continue\r\n\(header)\r\n"))
         guard case .head(let head)? = try channel.readInbound(as: HTTPServerRequestPart.self) else {
@@ -50,7 +50,7 @@ struct HTTPVersionTests {
     func refusedHeads(version: String, headers: String, isRefused: Bool) throws {
         let channel = EmbeddedChannel()
         try channel.pipeline.syncOperations.configureHTTPServerPipeline(withPipeliningAssistance: false, withErrorHandling: false)
-        try RequestHeadHandler.add(to: channel.pipeline.syncOperations)
+        try RequestHeadHandler.add(to: channel.pipeline.syncOperations, InputScheduler(on: channel.eventLoop))
         let bytes = ByteBuffer(string: "GET / HTTP/\(version)\r\n\(headers)\r\n0\r\n\r\n")
         if isRefused {
             #expect(throws: HTTPParserError.self) { try channel.writeInbound(bytes) }
@@ -76,7 +76,7 @@ struct HTTPVersionTests {
         let channel = EmbeddedChannel()
         let pipeline = channel.pipeline.syncOperations
         try pipeline.configureHTTPServerPipeline(withPipeliningAssistance: false, withErrorHandling: false)
-        try RequestHeadHandler.add(to: pipeline)
+        try RequestHeadHandler.add(to: pipeline, InputScheduler(on: channel.eventLoop))
         let counter = ByteCounter()
         try pipeline.addHandler(counter, position: .before(pipeline.handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)))
         let request = "GET /first HTTP/1.1\r\nHost: localhost\r\n\r\n\(target) HTTP/1.1\r\nHost: localhost\r\n\(rest)"
@@ -102,7 +102,7 @@ struct HTTPVersionTests {
     func requestBehindAnOffer(header: String) throws {
         let channel = EmbeddedChannel()
         try channel.pipeline.syncOperations.configureHTTPServerPipeline(withPipeliningAssistance: false, withErrorHandling: false)
-        try RequestHeadHandler.add(to: channel.pipeline.syncOperations)
+        try RequestHeadHandler.add(to: channel.pipeline.syncOperations, InputScheduler(on: channel.eventLoop))
         let offer = "GET / HTTP/1.1\r\nHost: localhost\r\nUpgrade: h2c\r\n\(header)\r\n"
         try channel.writeInbound(ByteBuffer(string: offer + "GET /second HTTP/1.1\r\nHost: localhost\r\n\r\n"))
         var count = 0

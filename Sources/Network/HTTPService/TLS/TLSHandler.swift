@@ -22,7 +22,10 @@ final class TLSHandler: ChannelDuplexHandler, RemovableChannelHandler {
         }
         writeOutput(context, promise: nil)
         context.flush()
-        if progress == .ended { context.close(promise: nil) }
+        guard progress == .ended else { return }
+        // The handlers behind this one act on the bytes before the end.
+        context.fireChannelReadComplete()
+        context.close(promise: nil)
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
