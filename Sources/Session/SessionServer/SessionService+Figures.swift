@@ -66,7 +66,7 @@ extension SessionService {
         }
         return [
             ProtocolFact("HTTP", configuration.httpAddress.description),
-            ProtocolFact("onion key", configuration.onionKey.publicKeyHex),
+            ProtocolFact(SessionChecks.onionKeyFact, configuration.onionKey.publicKeyHex),
             ProtocolFact("APNs topic", configuration.apnsTopic.isEmpty ? "none" : configuration.apnsTopic),
             ProtocolFact("accounts", stored.map { String($0.accounts) } ?? "not known"),
             ProtocolFact("devices", stored.map(devices) ?? "not known"),

@@ -12,7 +12,7 @@ package struct SessionSetup: Hashable, Sendable {
     }
 
     package let isOn: Bool
-    /// The problem with the file of the onion key; nil if there is none, or the daemon reads a file that this user can't.
+    /// The problem with the file of the onion key; nil if there is none, or if this user can't read the file of a running daemon.
     package let keyProblem: String?
     /// The source of the list of storage servers.
     package let servers: Servers
@@ -33,6 +33,12 @@ package struct SessionSetup: Hashable, Sendable {
 }
 
 extension SessionChecks {
+    /// The name of the fact that has the onion key's public half.
+    static let onionKeyFact = "onion key"
+
+    /// The public key in use at a node with these facts, in hexadecimal digits.
+    package static func onionKeyInUse(_ facts: [ProtocolFact]) -> String? { facts.first { $0.name == onionKeyFact }?.value }
+
     /// Findings on the setup, and those of the daemon on storage servers and services.
     ///
     /// - Parameter daemon: all findings of the daemon; empty if none runs.

@@ -70,6 +70,15 @@ struct SessionProcessTests {
         #expect(String(decoding: page.body, as: UTF8.self).contains("protocols over HTTP need none"))
         let doctor = try await run("doctor", "--identity", key.path, "--data", folder.path + "/data")
         #expect(doctor.output.contains("none: protocols over HTTP need none"), "\(doctor.output)")
+        // A restart would use the file.
+        for (content, finding) in [
+            ("zz", "contains neither"), (String(repeating: "9", count: 64), "does not contain the key in use"), (nil, "is missing"),
+        ] {
+            let file = folder.path + "/onion.key"
+            if let content { try write(content, to: file) } else { try FileManager.default.removeItem(atPath: file) }
+            let doctor = try await run("doctor", "--identity", key.path, "--data", folder.path + "/data")
+            #expect(doctor.output.contains("onion key file \(file) \(finding)"), "\(doctor.output)")
+        }
         #expect(await daemon.stop().status == 0)
         #expect(!process.errors.contains("loopback relay listening") && !process.errors.contains("libp2p listening"), "\(process.errors)")
     }

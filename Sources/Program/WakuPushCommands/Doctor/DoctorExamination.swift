@@ -69,7 +69,8 @@ struct DoctorExamination {
         let store = database.isUsable ? existingStore(setup) : nil
         let routing = daemon == nil ? try? routing() : nil
         let examination = ProtocolExamination(
-            daemon: setup?.protocols, daemonFindings: daemon?.findings ?? [], store: store, routing: routing)
+            daemon: setup?.protocols, daemonFindings: daemon?.findings ?? [], daemonFacts: daemon?.protocols?.flatMap(\.facts) ?? [],
+            store: store, routing: routing)
         facts.webPush = try await webPush(isDaemonRunning: daemon != nil)
         for protocolOptions in options.protocols.all { facts.protocols += await protocolOptions.findings(examination) }
         if daemon == nil { facts.obstacles = try await obstacles(database) }

@@ -50,6 +50,8 @@ struct ProtocolExamination {
     let daemon: [String: [String: String]]?
     /// Findings of the daemon; empty if none runs.
     let daemonFindings: [Finding]
+    /// What the daemon says of its protocols; empty if none runs.
+    let daemonFacts: [ProtocolFact]
     /// nil if there is no database, or it can't be read, which is a separate finding.
     let store: (any Store)?
     /// The endpoints that the options give; nil if a daemon runs, which checks its own.

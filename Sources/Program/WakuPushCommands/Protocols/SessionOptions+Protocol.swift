@@ -47,21 +47,27 @@ extension SessionOptions: OptionalProtocolOptions {
         let isSpoken = examination.daemon?[Self.protocolName] != nil
         let settings = isGiven || examination.daemon == nil ? settings : examination.daemon?[Self.protocolName] ?? [:]
         let setup = SessionSetup(
-            isOn: isGiven || isSpoken, keyProblem: onionKeyProblem(settings[Setting.onionKey], isRead: !isGiven && isSpoken),
+            isOn: isGiven || isSpoken,
+            keyProblem: onionKeyProblem(
+                settings[Setting.onionKey], inUse: isSpoken ? SessionChecks.onionKeyInUse(examination.daemonFacts) : nil),
             servers: await servers(settings, isDaemonRunning: examination.daemon != nil),
             subscriptions: (try? examination.store?.read(Subscriptions.figures(at: Int64(Date().timeIntervalSince1970))))?.services ?? [:],
             services: examination.routing.map { SessionChecks.services(of: $0, apnsTopic: apnsTopic ?? "") })
         return SessionChecks.doctor(setup, daemon: examination.daemonFindings)
     }
 
-    /// - Parameter isRead: the daemon could read it, even if this user can't.
-    private func onionKeyProblem(_ path: String?, isRead: Bool) -> String? {
-        guard !isRead else { return nil }
+    /// - Parameter inUse: the public key of a running daemon, in hexadecimal digits.
+    private func onionKeyProblem(_ path: String?, inUse: String?) -> String? {
         guard let path else { return "--session-onion-key is missing: make a key with waku-push session key new --out onion.key" }
         do {
-            _ = try OnionKeyFile.read(path, try Sodium.load())
-            return nil
+            let key = try OnionKeyFile.read(path, try Sodium.load())
+            guard let inUse, inUse != key.publicKeyHex else { return nil }
+            return
+                "onion key file \(path) does not contain the key in use: restore the copy of the key. After a restart with another key no app, "
+                + "which has the public key built in, reaches this server"
         } catch {
+            // The daemon could read it, even if this user can't.
+            if inUse != nil, access(path, R_OK) != 0, errno == EACCES { return nil }
             return CommandFailure(explaining: error)?.message ?? "the onion key can't be read"
         }
     }
