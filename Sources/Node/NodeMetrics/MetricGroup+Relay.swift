@@ -31,7 +31,7 @@ extension Metric {
         "waku_push_relay_peers", DirectionLabel.self, help: "libp2p peers, by the side that dialled.")
     package static let relayMeshPeers = Metric(
         "waku_push_relay_mesh_peers",
-        help: "Peers in a mesh, or filter nodes that accepted this node's topics: with none, no messages are received.")
+        help: "Peers in a mesh, or filter nodes that accepted this node's topics: with none, messages are late, and some are missed.")
     package static let relayBytes = Metric(
         "waku_push_relay_peer_bytes_total", FlowLabel.self, help: "Bytes received from and sent to peers.")
     package static let relayGossip = Metric(

@@ -348,6 +348,32 @@ struct GossipDriverTests {
         #expect(router.takeReceptions()[0].isCovered)
     }
 
+    /// A peer whose mesh is full takes messages, and announces others.
+    @Test func aPeerThatPrunesThisNodeIsEnoughToAttachButDoesNotCoverATopic() throws {
+        let router = router()
+        try join(router, peer, over: first, isOutbound: true)
+        _ = router.received([try frame([.prune(topic: Self.topic.rawValue, backoff: .seconds(60))])], from: peer)
+        _ = router.heartbeat()
+        #expect(router.statuses.map(\.status.meshes) == [[]])
+        #expect(router.takeReceptions() == [.init(hasPeers: true, isCovered: false)])
+        _ = router.received([try frame([.subscription(topic: Self.topic.rawValue, isOn: false)])], from: peer)
+        #expect(router.takeReceptions() == [.init(hasPeers: false, isCovered: false)])
+    }
+
+    @Test func aPeerWhoseAnnouncementsAreIgnoredIsNotEnoughToAttach() throws {
+        // Scores decay with time.
+        let clock = SetClock()
+        let router = router { clock.now }
+        try join(router, peer, over: first, isOutbound: true)
+        // The first invalid message lowers the score to -100, the second one to -400.
+        for (number, isEnough) in [(1, true), (2, false)] as [(UInt8, Bool)] {
+            let invalid = GossipMessage(topic: Self.topic.rawValue, data: [0xFF, number])
+            _ = router.received([try frame([.message(invalid)])], from: peer)
+            _ = router.heartbeat()
+            #expect(router.takeReceptions() == [.init(hasPeers: isEnough, isCovered: false)])
+        }
+    }
+
     @Test func meshesKeepPlacesForChosenPeersThatDialedThisNode() throws {
         let listed = NodeKey.generate().peerID
         let router = router(chosen: [peer])

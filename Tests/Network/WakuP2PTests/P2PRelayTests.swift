@@ -102,6 +102,35 @@ struct P2PRelayTests {
         #expect(one.received.count == 1)
     }
 
+    /// The only peer of `late` has no place left in its mesh.
+    @Test func aNodeOutsideOfItsPeersMeshIsAttachedAndExchangesMessages() async throws {
+        let hub = try listening {
+            ($0.gossip.meshLow, $0.gossip.meshSize, $0.gossip.meshHigh, $0.gossip.meshBest, $0.gossip.meshOutbound) = (1, 1, 1, 1, 0)
+            $0.gossip.heartbeat = .milliseconds(200)
+        }
+        let address = try await hub.address()
+        let first = dialing(address)
+        try await eventually { hub.relay.gossipPeers.contains { !$0.status.meshes.isEmpty } }
+        let log = RecordedLog()
+        var configuration = P2PRelay.Configuration(key: .generate(), peers: [address])
+        configuration.gossip.heartbeat = .milliseconds(10)
+        let late = RunningRelay(configuration, logger: log.logger)
+        try await late.relay.confirmWatching([])
+        for number in 0..<3 as Range<UInt8> {
+            let (question, answer) = (message(2 * number), message(2 * number + 1))
+            #expect(try await late.relay.publish(question, on: Self.topic) == .confirmed)
+            try await eventually { first.received.contains { $0.message == question } }
+            // Announced by the peer, of which each heartbeat is some of this node's.
+            try await first.relay.publish(answer, on: Self.topic)
+            try await eventually { late.received.contains { $0.message == answer } }
+        }
+        #expect(late.relay.state == .attached && !log.contains("relay detached"))
+        #expect(late.relay.gossipPeers.map(\.status.meshes) == [[]])
+        await late.stop()
+        await first.stop()
+        await hub.stop()
+    }
+
     @Test func messagesPublishedBeforeACloseArrive() async throws {
         let one = try listening()
         let two = dialing(try await one.address())

@@ -27,7 +27,7 @@ public struct RelayPeer: Hashable, Codable, Sendable {
     /// Gossiped messages queued for the peer.
     public var messagesSent: Int
 
-    /// Whether messages are received from it.
+    /// Whether it sends its messages at once: a peer outside of the meshes announces some of them first.
     public var isWorking: Bool { !meshes.isEmpty || isFilterNode }
 
     /// The defaults are those of a peer without gossip or traffic.

@@ -23,7 +23,7 @@ public struct PeerGossip: Hashable, Sendable {
 
 /// How messages on a topic are received.
 struct TopicReception: Hashable {
-    /// Whether its mesh has peers.
+    /// Whether a connected peer subscribed to it, in the mesh or not.
     var hasPeers = false
     /// Whether its mesh has a peer that this node chose: messages that nobody sends are then assumed not to exist.
     var isCovered = false
@@ -136,6 +136,12 @@ final class GossipDriver: Sendable {
 
         var relaying: [Outbound] {
             topics.isEmpty ? Array(outbounds.values) : topics.flatMap { gossip.subscribers(of: $0) }.compactMap { outbounds[$0] }
+        }
+
+        /// Whether messages on the topic can be exchanged. A peer whose mesh is full prunes this node, but takes its messages and announces those of
+        /// others. Announcements of peers with a low score are ignored.
+        func hasPeers(on topic: String) -> Bool {
+            gossip.subscribers(of: topic).contains { gossip.score($0) >= gossip.configuration.score.gossipThreshold }
         }
 
         mutating func updateCoverage(at now: Instant) {
@@ -426,7 +432,7 @@ final class GossipDriver: Sendable {
         state.withLock { state in
             state.topics.enumerated().map { index, topic in
                 TopicReception(
-                    hasPeers: !state.gossip.mesh(of: topic).isEmpty, isCovered: state.coverages[index].isCovered,
+                    hasPeers: state.hasPeers(on: topic), isCovered: state.coverages[index].isCovered,
                     lostFrom: state.coverages[index].takeLoss())
             }
         }

@@ -5,9 +5,9 @@ import Waku
 ///
 ///     unknown ──(covered)──▶ covered ──(not covered, suspended)──▶ interrupted ──(covered: a gap)──▶ covered
 ///
-/// A topic is attached while there are peers in its mesh, or filter nodes that accepted this node's topics. It is covered while one of these
-/// peers is one that this node chose: any other may be there to keep messages back. Messages published while it is not covered are fetched from
-/// a store; so are those published since the last proof of ``TopicCoverage``, while this process was suspended, between two runs, and after the last
+/// A topic is attached while peers that subscribed to it are connected, or filter nodes accepted this node's topics. It is covered while the mesh has a
+/// peer that this node chose: any other may be there to keep messages back, and a peer outside of the mesh need not announce every message.
+/// Messages published while it is not covered are fetched from a store; so are those published since the last proof of ``TopicCoverage``, while this process was suspended, between two runs, and after the last
 /// proof of a filter subscription that was found to be lost.
 struct P2PProgress {
     struct Topic {

@@ -139,7 +139,7 @@ public final class P2PRelay: Relay {
 
     // MARK: State
 
-    /// Attached while a pubsub topic has peers in its mesh, or a filter node accepted this node's topics.
+    /// Attached while a peer that subscribed to a pubsub topic is connected, or a filter node accepted this node's topics.
     public var state: RelayState { lockedState.withLock(\.relayState) }
 
     /// For each pubsub topic, the local time up to which all messages were delivered. Pass it to the next run as ``Configuration/lastSeen``.

@@ -8,8 +8,8 @@ extension Admin {
             abstract: "Lists the peers that the running node is connected to over libp2p.",
             discussion: """
                 BY is the side that opened the connection. MESH is the number of topics whose mesh the peer is in, or filter if it is a \
-                filter node that accepted this node's topics. SCORE is its gossipsub score: below 0 it is in no mesh, far below it is \
-                disconnected. IN and OUT count since the connection. --json adds protocols and topics.
+                filter node that accepted this node's topics. A peer in no mesh sends the messages of others late, and not all of them: its own \
+                mesh may be full. SCORE is its gossipsub score: below 0 it is in no mesh, far below it is disconnected. IN and OUT count since the connection. --json adds protocols and topics.
 
                 EXAMPLE
                   waku-push admin peers --data data

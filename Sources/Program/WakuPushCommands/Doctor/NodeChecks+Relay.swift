@@ -53,7 +53,7 @@ extension NodeChecks {
         case .connected(0):
             Finding(
                 "relay", .warn, "\(address): connected, but in no mesh",
-                remedy: "check that it relays the topics of --pubsub-topic; see waku-push admin peers")
+                remedy: "its mesh is full, or it does not relay the topics of --pubsub-topic: give further nodes as --relay")
         case .connected: Finding("relay", .ok, "\(address): connected, and in a mesh")
         case .filterNode: Finding("relay", .ok, "\(address): connected, and it accepted this node's topics")
         }
