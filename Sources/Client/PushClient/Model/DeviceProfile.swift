@@ -18,16 +18,16 @@ public struct DeviceProfile: Hashable, Sendable {
     public var contacts: Set<PublicKey> = []
     /// Ids of chats whose messages cause no notifications. Servers do not apply it to mentions: see ``mentionChats``.
     public var blockedChats: Set<String> = []
-    /// Ids of chats in which only mentions cause notifications.
+    /// Ids of chats whose messages cause no notifications. Mentions are not affected: they notify in ``mentionChats`` only.
     public var mutedChats: Set<String> = []
     /// Keys of authors whose messages never cause notifications.
     public var blockedAuthors: Set<PublicKey> = []
     /// Mentions never cause notifications.
     public var blockMentions = false
-    /// Ids of chats in which mentions cause notifications.
+    /// Ids of chats in which mentions cause notifications: in no others, muted or not.
     public var mentionChats: Set<String> = []
 
-    /// Creates a profile with notifications of all chats and from everyone. APNs requires a topic.
+    /// Creates a profile with notifications of the messages of all chats, from everyone, and of no mentions: add ``mentionChats``. APNs requires a topic.
     public init(platform: Platform, deviceToken: DeviceToken, apnTopic: String = "") {
         self.platform = platform
         self.deviceToken = deviceToken

@@ -13,13 +13,15 @@ struct DevicePreferencesOptions: ParsableArguments {
     var webPush: String?
     @Option(help: "The app, for APNs.") var apnTopic = ""
     @OptionGroup var blocked: BlockedChatOptions
-    @Option(help: "The id of a chat whose messages do not notify, though mentions do; repeat it for several.") var muteChat: [String] = []
+    @Option(help: "The id of a chat whose messages do not notify; mentions follow --mentions-in. Repeat it for several.")
+    var muteChat: [String] = []
     @Option(help: "File with more of them, as for --block-chat-file.") var muteChatFile: String?
     @Option(help: "The public key of an author who never notifies; repeat it for several.", transform: PublicKeyArgument.parse)
     var blockAuthor: [PublicKeyArgument] = []
     @Option(help: "File with more of them, as for --contact-file.") var blockAuthorFile: String?
     @OptionGroup var contacts: ContactOptions
-    @Option(help: "The id of a chat whose mentions notify; repeat it for several.") var mentionsIn: [String] = []
+    @Option(help: "The id of a chat whose mentions notify; those in other chats do not. Repeat it for several.")
+    var mentionsIn: [String] = []
     @Option(help: "File with more of them, as for --block-chat-file.") var mentionsInFile: String?
     @Flag(help: "No mention notifies.") var noMentions = false
     @Flag(help: "Register, but want no notifications.") var disabled = false
