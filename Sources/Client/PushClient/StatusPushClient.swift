@@ -222,7 +222,7 @@ extension StatusPushClient {
     // MARK: Other registrants
 
     /// Replaces ``Configuration/servers``: the servers to query about others, besides those that advertisements name and those that this
-    /// client is registered with.
+    /// client is registered with. The store does not keep them: call it, or set ``Configuration/servers``, each time the client is opened.
     public func setQueryServers(_ servers: [PushServer]) {
         turn { machine, _ in machine.contactServers = servers }
     }

@@ -175,6 +175,7 @@ import WakuCrypto
             var checks = try await bob.verifyRegistrations(ping: true, timeout: .seconds(60))
             #expect(checks.map(\.finding) == [.matches(version: 1)] && checks.map(\.ping) == [.accepted])
             #expect(checks.allSatisfy(\.isHealthy) && network.notifiedCount(by: key) == 1)
+            #expect(checks.map(\.description) == ["\(key): registered, version 1; the server has it, version 1; ping accepted"])
 
             // Another copy of the client's state registered a later version.
             try await client(identity).whileRunning { copy in

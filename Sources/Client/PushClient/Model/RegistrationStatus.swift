@@ -10,6 +10,18 @@ public enum RegistrationStatus: Hashable, Sendable {
     case unregistered
 }
 
+extension RegistrationStatus: CustomStringConvertible {
+    /// A phrase: the state and its details.
+    public var description: String {
+        switch self {
+        case .registered(let version): "registered, version \(version)"
+        case .pending(let tries): "not answered yet, after \(tries) tries"
+        case .refused(let refusal): "refused: \(refusal.rawValue)"
+        case .unregistered: "unregistered"
+        }
+    }
+}
+
 /// A registrant's device at one server.
 public struct KnownDevice: Hashable, Sendable {
     /// The device. Unique only among the registrant's devices.

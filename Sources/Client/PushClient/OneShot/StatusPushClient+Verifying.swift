@@ -51,6 +51,28 @@ public struct RegistrationCheck: Hashable, Sendable {
     }
 }
 
+extension RegistrationCheck: CustomStringConvertible {
+    /// A line: the server, the state as this client knows it, and the server's answers.
+    public var description: String {
+        let answer =
+            switch finding {
+            case .matches(let version): "the server has it, version \(version)"
+            case .notRegistered: "the server does not have it"
+            case .otherVersion(let version, let expected): "the server has version \(version) instead of \(expected)"
+            case .otherToken: "the server has another access token"
+            case .noAnswer(let error): "\(error)"
+            }
+        let notified =
+            switch ping {
+            case nil: ""
+            case .accepted: "; ping accepted"
+            case .refused(let error): "; ping refused: \(error)"
+            case .failed(let error): "; ping failed: \(error)"
+            }
+        return "\(server): \(status); \(answer)\(notified)"
+    }
+}
+
 extension StatusPushClient {
     /// Queries each server of the client for the client's own registration, and compares the answers with its state. The client registers again with
     /// servers that answered without the registration, or with an older one, unless they refused the current one. Servers do not answer queries
