@@ -116,6 +116,13 @@ package struct NwakuAPI: Sendable {
 
     /// `GET /store/v3/messages`. Status 412: the node has no store and knows no peer with one. 429: its rate limit is exceeded.
     package func query(_ query: StoreQuery, timeout: Duration = .seconds(30)) async throws(NwakuAPIError) -> StorePage {
+        try await datedPage(query, timeout: timeout).page
+    }
+
+    /// The same, with the `Date` header of the answer.
+    func datedPage(
+        _ query: StoreQuery, timeout: Duration = .seconds(30)
+    ) async throws(NwakuAPIError) -> (page: StorePage, date: String?) {
         let path = "/store/v3/messages"
         let limit = query.includesMessages ? Self.maximumResponseByteCount : Self.maximumSmallResponseByteCount
         let answer = try await exchange(url: path + "?" + query.text, timeout: timeout, limit: limit)
@@ -124,7 +131,7 @@ package struct NwakuAPI: Sendable {
         if let status = page.status, !(200..<300).contains(status) {
             throw .refused(status, path: path, text: Excerpt.of(page.text.utf8))
         }
-        return page.page(for: query)
+        return (page.page(for: query), answer.header("Date"))
     }
 
     // MARK: HTTP

@@ -1,5 +1,6 @@
 package import Core
 package import CurlClient
+import Foundation
 package import Logging
 import Synchronization
 package import Waku
@@ -48,6 +49,8 @@ package final class NwakuStoreWatch: Relay {
         var unfinished = 0
         var recent = GenerationalCache<MessageHash, Void>(capacity: 20_000)
         var pageSize = StorePageSize()
+        /// By how much the node's clock is ahead, by its last answer.
+        var clockAhead: Duration?
     }
 
     package let api: NwakuAPI
@@ -96,6 +99,9 @@ package final class NwakuStoreWatch: Relay {
     package var state: RelayState {
         sweep.withLock { $0.state }
     }
+
+    /// By how much the node's clock is ahead of this machine's, by the `Date` of its last answer to a query.
+    package var clockAhead: Duration? { sweep.withLock { $0.clockAhead } }
 
     @discardableResult
     package func publish(_ message: WakuMessage, on pubsubTopic: PubsubTopic) async throws(RelayError) -> Publication {
@@ -183,8 +189,11 @@ package final class NwakuStoreWatch: Relay {
         var latest = query.startTime ?? configuration.startTime
         for _ in 1...configuration.pageLimit {
             query.pageSize = sweep.withLock(\.pageSize.value)
-            let page = try await api.query(query)
+            let start = Date()
+            let (page, date) = try await api.datedPage(query)
+            let ahead = date.flatMap { HTTPDate.clockAhead($0, from: start, to: Date()) }
             let fresh = sweep.withLock { watch in
+                watch.clockAhead = ahead
                 watch.pageSize.noteSuccess()
                 // Without messages on topics that were dropped during the query.
                 return page.messages.filter { watch.topics[$0.message.contentTopic] != nil && watch.recent.insert($0.hash) }

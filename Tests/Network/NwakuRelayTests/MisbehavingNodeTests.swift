@@ -372,6 +372,8 @@ import Waku
             // Two pauses of at least half of the delay.
             #expect(start.duration(to: .now) >= .milliseconds(600))
             #expect(watch.state == .attached && count.withLock { $0 } >= 12)
+            // By the date of its answers.
+            #expect(watch.clockAhead.map { $0 > .seconds(-60) && $0 < .seconds(60) } == true)
         }
     }
 

@@ -25,6 +25,12 @@ struct ClientOptionsTests {
         #expect(Duration.milliseconds(milliseconds).roundedUp == .milliseconds(rounded))
     }
 
+    @Test(arguments: [(-601, "601 s ahead of"), (21, "21 s behind"), (20, nil), (-20, nil)] as [(Int, String?)])
+    func aClockOfWhichMessagesAreDroppedIsNamed(nodeAhead seconds: Int, difference: String?) {
+        let text = difference.map { "this machine's clock is \($0) that of the Waku node: synchronise it by NTP" }
+        #expect(ClientRelays.wrongClock(nodeAhead: .seconds(seconds)) == text)
+    }
+
     @Test(arguments: [["client", "status"], ["client", "v0.1", "status"]])
     func statusTakesTheOptionsOfTheOtherCommands(_ command: [String]) async throws {
         let folder = try TemporaryFolder()

@@ -100,7 +100,18 @@ struct ClientRelays: Sendable {
         return reason
     }
 
-    /// A store can be queried at once, and filter nodes are asked for each topic. Gossip needs a mesh first.
+    /// The difference of this machine's clock from that of the Waku nodes that are used by REST; nil if it is too small to matter.
+    var wrongClock: String? { relay.clockAhead.flatMap(Self.wrongClock) }
+
+    /// - Parameter ahead: By how much a Waku node's clock is ahead of this machine's.
+    static func wrongClock(nodeAhead ahead: Duration) -> String? {
+        // Beyond this relays drop a message, and stores do not keep it.
+        guard ahead < .seconds(-20) || ahead > .seconds(20) else { return nil }
+        let difference = ahead < .zero ? "\(-ahead.components.seconds) s ahead of" : "\(ahead.components.seconds) s behind"
+        return "this machine's clock is \(difference) that of the Waku node: synchronise it by NTP"
+    }
+
+    /// A store can be queried at once, and filter nodes are asked for each topic. Gossip needs a peer on the topic first.
     ///
     /// - Throws: ``CommandFailure``
     func waitUntilAttached(timeout: Duration) async throws {

@@ -28,6 +28,7 @@ extension ClientOptions {
         } catch {
             result = .failure(error)
         }
+        if let clock = relays.wrongClock { CommandFailure.report("warning: \(clock)") }
         await relays.close()
         return try result.get()
     }
