@@ -75,9 +75,7 @@ final class ConnectionPool: Sendable {
             connection.longestSilence = address.longestSilence
             // Limits how long a node that is suspended within a read keeps old rows from being removed. An error shows in the first read.
             if isShared { _ = try? connection.run(Statement("SET idle_in_transaction_session_timeout = '60s'", isPrepared: false)) }
-            if lockLimit > .zero {
-                _ = try? connection.run(Statement("SET lock_timeout = \(Int64(lockLimit / .milliseconds(1)))", isPrepared: false))
-            }
+            if lockLimit > .zero { _ = try? connection.run(Statement(lockLimit: lockLimit)) }
             state.withLock { $0.suspension = nil }
             return connection
         } catch {
@@ -103,5 +101,12 @@ final class ConnectionPool: Sendable {
         state.withLock { state in
             if !state.isClosed, state.idle.count < Self.idleLimit { state.idle.append(idle) }
         }
+    }
+}
+
+extension Statement {
+    /// Limits how long the session's statements wait for another session's lock; zero sets no limit.
+    init(lockLimit: Duration) {
+        self.init("SET lock_timeout = \(Int64(lockLimit / .milliseconds(1)))", isPrepared: false)
     }
 }

@@ -69,10 +69,14 @@ package final class PostgreSQLStore: Store {
             (sealer, promotions) = try queue.runAndWait { writer in
                 let connection = try writer.connected()
                 let promotions = access == .beside ? nil : PromotionWatch(address, connection)
-                try connection.withoutTimeLimit {
-                    if mustExist { return try schema.require(connection, at: address) }
-                    try schema.migrate(connection, at: address)
-                    try SchemaCheck(schema).verify(connection, at: address)
+                if mustExist {
+                    _ = try connection.run(Statement(lockLimit: lockLimit))
+                    try schema.require(connection, at: address)
+                } else {
+                    try connection.withoutTimeLimit {
+                        try schema.migrate(connection, at: address)
+                        try SchemaCheck(schema).verify(connection, at: address)
+                    }
                 }
                 let sealer = try Sealer(storageKey: storageKey ?? SymmetricKey.random(), in: connection)
                 if storageKey != nil { try sealer.checkKey(in: connection, at: address, mayWrite: !mustExist) }
@@ -85,9 +89,9 @@ package final class PostgreSQLStore: Store {
         try? queue.runAndWait { writer in
             let connection = try writer.connected()
             // After an error it is undone.
-            connection.precede(by: [Statement("SET lock_timeout = '1s'", isPrepared: false)])
+            connection.precede(by: [Statement(lockLimit: .seconds(1))])
             try measure(on: connection)
-            _ = try connection.run(Statement("SET lock_timeout = 0", isPrepared: false))
+            _ = try connection.run(Statement(lockLimit: .zero))
         }
     }
 

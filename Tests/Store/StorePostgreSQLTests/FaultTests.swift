@@ -198,19 +198,24 @@ struct FaultTests {
         #expect(explained.message.hasSuffix("did not answer in time: look at the server, its locks and its standby (SQLSTATE 57014)"))
     }
 
-    @Test("A command does not wait for long for a table that another session holds, and says why")
-    func commandAtAHeldTable() async throws {
+    @Test(
+        "A command does not wait for long for a table that another session holds, and says why",
+        arguments: ["counter", "store_migration", "property"])
+    func commandAtAHeldTable(table: String) async throws {
         let fixture = try StoreFixture()
         try await fixture.open().commit(Counters.add(1))
         let other = try fixture.connection()
-        for sql in ["BEGIN", "LOCK TABLE counter IN ACCESS EXCLUSIVE MODE"] { _ = try other.run(Statement(sql, isPrepared: false)) }
-        var address = try fixture.address()
-        address.silenceLimit = .milliseconds(1500)
-        let store = try PostgreSQLStore(existing: address, storageKey: nil, parts: [Counters.part])
-        let error = #expect(throws: StoreError.self) { try store.read(Counters.value(1)) }
+        for sql in ["BEGIN", "LOCK TABLE \(table) IN ACCESS EXCLUSIVE MODE"] { _ = try other.run(Statement(sql, isPrepared: false)) }
+        var impatient = try fixture.address()
+        impatient.silenceLimit = .milliseconds(1500)
+        let address = impatient
+        func read() throws -> Int64? {
+            try PostgreSQLStore(existing: address, storageKey: fixture.storageKey, parts: [Counters.part]).read(Counters.value(1))
+        }
+        let error = #expect(throws: StoreError.self) { try read() }
         #expect(error?.message.hasPrefix("another session holds a lock in PostgreSQL") == true, "\(error?.message ?? "")")
         other.rollBack()
-        #expect(try store.read(Counters.value(1)) == 0)
+        #expect(try read() == 0)
     }
 
     @Test("A page that can't be read fails only what needs it")
