@@ -227,7 +227,7 @@ struct SlowGorushNodeTests {
             try await node.wait { node.count(.notificationQueued) == 1 }
             // Its posts fail until the circuit breaker opens; then the request is answered.
             #expect(try await node.notify(carol) == .internalError)
-            #expect(node.count(.gorushOpened) == 1)
+            try await node.wait { node.count(.gorushOpened) == 1 }
             gorush.open()
             #expect(try await report == nil)
         }
