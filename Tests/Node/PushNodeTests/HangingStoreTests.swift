@@ -73,3 +73,24 @@ struct HangingStoreTests {
         }
     }
 }
+
+/// A disk that hangs while it syncs: the writer waits for it, readers do not.
+@Suite("Hanging commits of the database", .timeLimit(.minutes(5)))
+struct HangingCommitTests {
+    @Test("Queries are answered during a hanging commit, and registrations after it")
+    func hanging() async throws {
+        let fixture = try NodeFixture()
+        try await fixture.withNode { node async throws in
+            let (bob, carol) = (TestClient(of: node.server), TestClient(of: node.server))
+            try await node.register(bob)
+            let semaphore = DispatchSemaphore(value: 0)
+            node.node.store.submit([StoreCommand<Void>.read([]) { _ in .done(semaphore.wait()) }]) { _ in }
+            let registration = Task { try await node.register(carol) }
+            try await node.wait { node.count(.ours) == 2 }
+            let found = try await node.withClient { try await $0.query(bob.identity.publicKey, at: node.server, timeout: .seconds(100)) }
+            #expect(found.count == 1)
+            semaphore.signal()
+            #expect(try await registration.value == nil)
+        }
+    }
+}

@@ -21,7 +21,7 @@ struct WaitingQueries<Query> {
         return waiting.isEmpty ? pacing.delay(at: now) : nil
     }
 
-    /// Begins a turn with all waiting queries. The caller then waits until all changes submitted before are durable.
+    /// Begins a turn with all waiting queries. The caller then waits until all changes submitted before are durable, or for a while.
     ///
     /// - Returns: the end of the turn, for ``take(upTo:at:)``. Later queries may depend on later changes, so they belong to the next turn.
     mutating func begin(at now: Instant) -> Int {
@@ -36,6 +36,9 @@ struct WaitingQueries<Query> {
         /// The delay after which to begin the next turn; nil if ``WaitingQueries/add(_:interval:at:)`` returns it.
         let next: Duration?
     }
+
+    /// Whether all queries of a turn were taken.
+    func isTaken(upTo end: Int) -> Bool { takenCount >= end }
 
     /// Takes the queries that the next read of this turn answers.
     mutating func take(upTo end: Int, at now: Instant) -> Taken {

@@ -331,10 +331,15 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         }
     }
 
-    /// Answers the waiting queries. A query sees all changes submitted before it, so its answer is never older than the answers to other clients.
+    /// Answers the waiting queries once all changes submitted before them are durable. If that takes long, because the disk stalls, they see the present
+    /// rows: no change that these lack was acknowledged.
     private func answerWaiting() {
         let end = queries.withLock { $0.begin(at: .now) }
         node.store.afterCommits { self.answerWaiting(upTo: end) }
+        Task {
+            try? await Task.sleep(for: IntakeLimits.patience)
+            if !queries.withLock({ $0.isTaken(upTo: end) }) { answerWaiting(upTo: end) }
+        }
     }
 
     private func answerWaiting(upTo end: Int) {
@@ -392,6 +397,8 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
 enum IntakeLimits {
     /// Limit of messages that wait for a topic key, in units of 4 KiB, at least one for each: see ``MessagesAwaitingKeys``.
     static let waiting = 16_384
+    /// How long a query waits for the changes that were submitted before it.
+    static let patience = Duration.seconds(1)
     /// Messages decoded without a suspension, so that other tasks get their turn.
     static let decodingChunk = 16
     /// Read once: on Linux this reads files.
