@@ -226,10 +226,11 @@ struct SessionHTTPTests {
 
     @Test func newSubscriptionsAreLimited() async throws {
         try await fixture.withNode(configure: { $0.limits.installationsByKey = 1 }) { node async throws in
-            let device = SessionDevice()
-            #expect(try await node.subscribe(account, device) == Self.added)
-            #expect(try await code(node.subscribe(account, SessionDevice())) == 4)
-            #expect(try await node.subscribe(account, device) == Self.updated)
+            // Later signatures would make room.
+            let (device, signed) = (SessionDevice(), Int64.now)
+            #expect(try await node.subscribe(account, device, at: signed) == Self.added)
+            #expect(try await code(node.subscribe(account, SessionDevice(), at: signed)) == 4)
+            #expect(try await node.subscribe(account, device, at: signed) == Self.updated)
             var limits = fixture.limits
             limits.registrationCount = 1
             node.session.replaceLimits(limits)
