@@ -53,6 +53,8 @@ struct NwakuAttachment {
     /// except for the reported gaps.
     private var lastPoll: Moment
     private var pollBefore: Moment
+    /// When the last poll of ``resumed(by:)`` was sent.
+    private var resumption: Moment?
     private var lastCount = 0
 
     private(set) var state = RelayState.detached("not yet subscribed at the node")
@@ -90,6 +92,26 @@ struct NwakuAttachment {
         phase = .polling(next: now.instant)
     }
 
+    /// The first poll after a pause is being answered. Call this before its messages are delivered, so that those lost before can be read first.
+    ///
+    /// - Parameter sent: When the first of its requests was sent.
+    /// - Returns: The topics on which messages may have been lost, and since when; nothing for other polls, and the second time.
+    mutating func resumed(by sent: Moment) -> [PubsubTopic: Moment] {
+        guard state != .attached, resumption != sent else { return [:] }
+        resumption = sent
+        return takeGaps(before: sent)
+    }
+
+    private mutating func takeGaps(before sent: Moment) -> [PubsubTopic: Moment] {
+        var gaps = previousRun
+        if mayHaveLost || sent.instant - lastPoll.instant > configuration.maximumPollGap {
+            for topic in configuration.pubsubTopics { gaps[topic] = polledUntil(topic) }
+        }
+        previousRun = [:]
+        mayHaveLost = false
+        return gaps
+    }
+
     /// All topics were polled and their messages were delivered.
     ///
     /// - Parameters:
@@ -97,15 +119,12 @@ struct NwakuAttachment {
     ///   - sent: When the first of the requests was sent.
     /// - Returns: The topics on which messages may have been lost, and since when.
     mutating func polled(messageCount: Int, sent: Moment) -> [PubsubTopic: Moment] {
-        let isLate = sent.instant - lastPoll.instant > configuration.maximumPollGap
         let isFull = messageCount + (isShared ? lastCount : 0) >= configuration.cacheCapacity
-        var gaps = previousRun
-        if mayHaveLost || isLate || isFull {
-            for topic in configuration.pubsubTopics { gaps[topic] = polledUntil(topic) }
+        var gaps = resumption == sent ? [:] : takeGaps(before: sent)
+        if isFull {
+            for topic in configuration.pubsubTopics { gaps[topic] = gaps[topic] ?? polledUntil(topic) }
         }
-        previousRun = [:]
         hasPolled = true
-        mayHaveLost = false
         failures = 0
         pollBefore = lastPoll
         lastPoll = sent

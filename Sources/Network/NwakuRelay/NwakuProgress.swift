@@ -44,19 +44,34 @@ struct NwakuProgress {
         catchUps[topicIndex].noteReceived(messages)
     }
 
+    /// What may have been lost: the number of topics on which that was during this run; and whether there is anything to fetch from the store.
+    typealias Losses = (gapCount: Int, needsCatchUp: Bool)
+
+    /// The first poll after a pause is being answered: see ``NwakuAttachment/resumed(by:)``.
+    mutating func resumed(by sent: Moment, at now: Moment) -> Losses {
+        note(isResumption: true, at: now) { $0.resumed(by: sent) }
+    }
+
     /// All topics were polled and their messages were delivered.
     ///
     /// - Parameter sent: When the first of the requests was sent.
-    /// - Returns: The number of topics on which messages may have been lost during this run; and whether there is anything to fetch from the store.
-    mutating func polled(messageCount: Int, sent: Moment, at now: Moment) -> (gapCount: Int, needsCatchUp: Bool) {
+    mutating func polled(messageCount: Int, sent: Moment, at now: Moment) -> Losses {
+        note(isResumption: false, at: now) { $0.polled(messageCount: messageCount, sent: sent) }
+    }
+
+    private mutating func note(
+        isResumption: Bool, at now: Moment, _ change: (inout NwakuAttachment) -> [PubsubTopic: Moment]
+    ) -> Losses {
         let isBack = attachment.state != .attached
         // Messages published before are looked up, but this run missed none of them.
         let isFirst = !attachment.hasPolled
-        let lostFrom = attachment.polled(messageCount: messageCount, sent: sent)
+        let lostFrom = change(&attachment)
         var (gapCount, needsCatchUp) = (0, false)
         for index in catchUps.indices {
             if isBack { catchUps[index].noteReconnection() }
-            let isLost = lostFrom[catchUps[index].pubsubTopic].map { catchUps[index].noteGap(from: $0, at: now) } ?? false
+            let isLost =
+                lostFrom[catchUps[index].pubsubTopic]
+                .map { catchUps[index].noteGap(from: $0, goesFirst: isResumption, at: now) } ?? false
             let isToRepeat = catchUps[index].noteClock(at: now)
             guard isLost || isToRepeat else { continue }
             needsCatchUp = true

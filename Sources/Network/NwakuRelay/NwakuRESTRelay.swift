@@ -208,11 +208,13 @@ public final class NwakuRESTRelay: Relay {
             for (index, topic) in topics.enumerated() {
                 let start = Date()
                 let poll = try await api.messages(on: topic, wants: wants)
+                if index == 0 { note(progress.withLock { $0.resumed(by: sent, at: .now()) }, gapFound) }
                 compareClocks(poll.date, from: start)
                 count += poll.elementCount
                 noteUnreadable(poll.unreadableCount, in: "poll")
                 if poll.unwantedCount > 0 { report(.foreign(poll.unwantedCount)) }
                 guard !poll.messages.isEmpty else { continue }
+                await letMissedMessagesGoFirst(on: index)
                 // In batches, so that a response with a million messages does not delay cancellation.
                 for messages in poll.messages.chunks(of: Self.batchLimit).map(Array.init) where !Task.isCancelled {
                     progress.withLock { $0.noteReceived(messages, on: index) }
@@ -232,9 +234,18 @@ public final class NwakuRESTRelay: Relay {
         // Messages fetched during cancellation may not have been processed.
         guard !Task.isCancelled else { return }
         if state != .attached { publisher.noteReconnection() }
-        let (gapCount, needsCatchUp) = progress.withLock { $0.polled(messageCount: count, sent: sent, at: .now()) }
-        for _ in 0..<gapCount { report(.gap) }
-        if needsCatchUp { gapFound() }
+        note(progress.withLock { $0.polled(messageCount: count, sent: sent, at: .now()) }, gapFound)
+    }
+
+    private func note(_ losses: NwakuProgress.Losses, _ gapFound: () -> Void) {
+        for _ in 0..<losses.gapCount { report(.gap) }
+        if losses.needsCatchUp { gapFound() }
+    }
+
+    private func letMissedMessagesGoFirst(on index: Int) async {
+        while !Task.isCancelled, progress.withLock({ $0.catchUps[index].isBehind(at: .now) }) {
+            try? await Task.sleep(for: .milliseconds(20))
+        }
     }
 
     /// Such messages are skipped: without a line in the log, a node of nothing else would look like a quiet one.

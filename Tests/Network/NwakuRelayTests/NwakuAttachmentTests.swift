@@ -136,6 +136,22 @@ struct NwakuAttachmentTests {
         #expect(action == .wait(until: .milliseconds(10_250)))
     }
 
+    @Test func gapsAreKnownBeforeTheFirstMessagesAreDelivered() {
+        let hourAgo = moment(.seconds(-3600))
+        var attachment = attachment(lastSeen: [.statusDefault: hourAgo.wallClock])
+        attachment.subscribed(at: moment(.zero))
+        let sent = moment(.milliseconds(10))
+        let gaps = attachment.resumed(by: sent)
+        #expect(gaps == [.statusDefault: hourAgo])
+        let repeated = attachment.resumed(by: sent)
+        let polled = attachment.polled(messageCount: 1, sent: sent)
+        let attached = attachment.resumed(by: moment(.seconds(300)))
+        #expect(repeated.isEmpty && polled.isEmpty && attached.isEmpty)
+        attachment.failed("gone", at: moment(.seconds(1)), jitter: 0)
+        let again = attachment.resumed(by: moment(.seconds(2)))
+        #expect(again == [.statusDefault: sent])
+    }
+
     @Test func aPreviousRunMakesAGapOnItsTopics() {
         let hourAgo = moment(.seconds(-3600))
         var attachment = attachment(lastSeen: [.statusDefault: hourAgo.wallClock], pubsubTopics: [.statusDefault, Self.other])

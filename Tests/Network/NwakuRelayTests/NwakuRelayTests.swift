@@ -114,6 +114,23 @@ import Waku
         }
     }
 
+    /// Otherwise a request would be decided before the registration that it is about.
+    @Test func missedMessagesGoFirst() async throws {
+        let network = LoopbackNetwork()
+        let lastSeen = Timestamp.now()
+        for number in 0..<120 { network.publish(message(number), on: .statusDefault) }
+        try await withLoopback(network) { port in
+            let relay = try makeRelay(port: port, catchUpTopics: [topicA], lastSeen: lastSeen)
+            try await relay.api.subscribe(to: [.statusDefault])
+            network.publish(message(120), on: .statusDefault)
+            let inbox = Inbox()
+            try await during({ await relay.run { inbox.deliver($0) } }) {
+                await inbox.wait { $0.payloads == payloads(0..<121) }
+            }
+            #expect(inbox.messages.first?.message.payload == Array("0".utf8))
+        }
+    }
+
     @Test func watchesTheStoreBesideAPoller() async throws {
         let network = LoopbackNetwork()
         try await withLoopback(network) { port in

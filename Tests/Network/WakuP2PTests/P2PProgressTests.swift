@@ -65,8 +65,19 @@ struct P2PProgressTests {
         #expect(
             progress.note([Self.covered], isHandedOver: true, at: moment(5)) == .init(gapCount: 0, resumed: [topic], needsCatchUp: true))
         #expect(progress.seenUntil(at: moment(5)) == [topic: Self.day - .seconds(500)])
+        let isBehind = progress.isBehind(at: .seconds(6))
+        #expect(isBehind)
         let future = self.progress(lastSeen: [topic: Self.day + .seconds(500)])
         #expect(future.seenUntil(at: moment(0)) == [topic: Self.day - .seconds(3600)])
+    }
+
+    @Test("Messages that come before the first attachment wait for a while after a previous run")
+    func early() {
+        var (later, first) = (progress(lastSeen: [topic: Self.day - .seconds(500)]), progress())
+        let isBehind = [100, 101, 102].map { later.isBehind(at: .seconds($0)) }
+        #expect(isBehind == [true, true, false])
+        let isFirstBehind = first.isBehind(at: .seconds(100))
+        #expect(!isFirstBehind)
     }
 
     /// The start of the window that the store is asked for, if it is asked.

@@ -133,7 +133,7 @@ struct P2PRelayTests {
 
     @Test func messagesPublishedBeforeACloseArrive() async throws {
         let one = try listening()
-        let two = dialing(try await one.address())
+        let two = dialing(try await one.address()) { $0.closeLimit = .seconds(60) }
         try await eventually { one.relay.state == .attached && two.relay.state == .attached }
         let messages = (0..<20 as Range<UInt8>).map { number in
             var large = message(number)

@@ -52,6 +52,19 @@ struct StoreCatchUpTests {
         #expect(empty.missingFrom(at: moment(.seconds(4))) == nil)
     }
 
+    @Test func liveMessagesWaitForTheFirstWalkAfterAPauseForAWhile() throws {
+        var catchUp = catchUp()
+        catchUp.noteGap(from: moment(.zero), at: moment(.zero))
+        #expect(!catchUp.isBehind(at: .zero))
+        catchUp.noteGap(from: moment(.zero), goesFirst: true, at: moment(.seconds(1)))
+        #expect(catchUp.isBehind(at: .seconds(1)))
+        #expect(catchUp.isBehind(at: .seconds(1) + StoreCatchUp.patience - .milliseconds(1)))
+        #expect(!catchUp.isBehind(at: .seconds(1) + StoreCatchUp.patience))
+        _ = try query(catchUp.next(at: moment(.seconds(2))))
+        let summary = catchUp.answered(page())
+        #expect(summary != nil && !catchUp.isBehind(at: .seconds(1)))
+    }
+
     @Test func windowsStartBeforeTheGap() throws {
         var catchUp = catchUp()
         catchUp.noteGap(from: moment(.zero), at: moment(.zero))

@@ -73,6 +73,8 @@ package struct StoreCatchUp {
         package var cutShort: CutShort?
     }
 
+    /// How long live messages wait for a walk: see ``isBehind(at:)``. Clients wait 3 s for an answer.
+    package static let patience = Duration.milliseconds(1500)
     /// How far back to look when the stored time of the previous run is unusable because it is in the future.
     package static let clockLookBack = Duration.seconds(3600)
     /// This many failures in a row are reported as an alarm: a store that is found or answers within seconds is none.
@@ -105,12 +107,19 @@ package struct StoreCatchUp {
         return stores.compactMap { $0.missingFrom(at: now) }.max()
     }
 
+    /// Whether live messages should wait, because earlier ones are being read from a store: a request is otherwise decided before the registration that it
+    /// is about. Ends with the first walk after a gap that goes first, or after ``patience``.
+    package func isBehind(at now: Instant) -> Bool { stores.contains { $0.isBehind(at: now) } }
+
     /// Records that messages since `start` may be lost.
+    ///
+    /// - Parameter goesFirst: Whether live messages wait for the walk: after a pause. Not for a gap among live messages, such as a poll of a full cache: on a
+    ///   busy shard these come all the time.
     /// - Returns: false when there are no content topics to query.
     @discardableResult
-    package mutating func noteGap(from start: Moment, at now: Moment) -> Bool {
+    package mutating func noteGap(from start: Moment, goesFirst: Bool = false, at now: Moment) -> Bool {
         guard !contentTopics.isEmpty || configuration.learned != nil else { return false }
-        for store in stores.indices { stores[store].noteGap(from: start, at: now) }
+        for store in stores.indices { stores[store].noteGap(from: start, goesFirst: goesFirst, at: now) }
         return true
     }
 

@@ -57,6 +57,8 @@ struct StoreWalker {
     private var gaps: [Gap] = []
     private var walk: Walk?
     private var lastStart: Instant?
+    /// When the first gap that goes first was noted, since the end of the last walk.
+    private var behindSince: Instant?
     private var pageSize = StorePageSize()
     /// Failures in a row.
     private(set) var failures = 0
@@ -81,8 +83,12 @@ struct StoreWalker {
         (gaps.map(\.from) + [walk?.from].compactMap { $0 }).map { $0.earliestWallClock(at: now) }.min()
     }
 
-    mutating func noteGap(from start: Moment, at now: Moment) {
+    /// Whether to let this store's messages go first: a walk is due or in progress, and has not taken long.
+    func isBehind(at now: Instant) -> Bool { behindSince.map { now < $0 + StoreCatchUp.patience } ?? false }
+
+    mutating func noteGap(from start: Moment, goesFirst: Bool = false, at now: Moment) {
         isRead = false
+        if goesFirst { behindSince = behindSince ?? now.instant }
         if gaps.count < 2 {
             gaps.append(Gap(from: start, notedAt: now.instant))
         } else {
@@ -94,6 +100,7 @@ struct StoreWalker {
     mutating func dropGaps() {
         gaps = []
         walk = nil
+        behindSince = nil
         noteReconnection()
     }
 
@@ -133,6 +140,7 @@ struct StoreWalker {
         let queries = self.queries(from: start)
         guard let first = queries.first else {
             gaps = []
+            behindSince = nil
             return nil
         }
         lastStart = now.instant
@@ -184,6 +192,7 @@ struct StoreWalker {
         }
         walk = current.queries.isEmpty ? nil : current
         guard walk == nil else { return nil }
+        behindSince = nil
         isRead = gaps.isEmpty && current.summary.cutShort == nil
         return current.summary
     }

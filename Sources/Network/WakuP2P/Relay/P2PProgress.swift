@@ -38,6 +38,8 @@ struct P2PProgress {
 
     let pubsubTopics: [PubsubTopic]
     private var lastNote: Instant?
+    /// When the first message of this run came, if its topic was not covered yet.
+    private var heardEarly: Instant?
     /// In the order of ``pubsubTopics``.
     var topics: [Topic]
 
@@ -131,13 +133,14 @@ struct P2PProgress {
         var isGap = topics[index].catchUp.noteClock(at: now)
         let seen = topics[index].seen
         var lostFrom = gapFrom
-        if reception.isCovered, !topics[index].isCovered {
+        let isResumption = reception.isCovered && !topics[index].isCovered
+        if isResumption {
             if isBack { topics[index].catchUp.noteReconnection() }
             if let seen { lostFrom = lostFrom.map { .earliest($0, seen) } ?? seen }
         }
         if let lostFrom {
             losses.resumed.append(pubsubTopics[index])
-            if topics[index].catchUp.noteGap(from: lostFrom, at: now) {
+            if topics[index].catchUp.noteGap(from: lostFrom, goesFirst: isResumption, at: now) {
                 // Before it is first covered, this run missed nothing: the time since the previous run is looked up.
                 isGap = isGap || gapFrom != nil || topics[index].wasCovered
                 losses.needsCatchUp = true
@@ -152,6 +155,14 @@ struct P2PProgress {
     }
 
     // MARK: Catching up
+
+    /// Whether to let missed messages go first: see ``StoreCatchUp/isBehind(at:)``. After a previous run, messages may come before a gap is noted.
+    mutating func isBehind(at now: Instant) -> Bool {
+        if topics.contains(where: { $0.catchUp.isBehind(at: now) }) { return true }
+        guard topics.contains(where: { !$0.wasCovered && $0.seen != nil }) else { return false }
+        heardEarly = heardEarly ?? now
+        return heardEarly.map { now < $0 + StoreCatchUp.patience } ?? false
+    }
 
     mutating func noteReceived(_ messages: [ReceivedMessage]) {
         for index in topics.indices {

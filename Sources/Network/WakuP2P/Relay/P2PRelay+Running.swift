@@ -29,6 +29,9 @@ extension P2PRelay {
             group.addTask {
                 await self.inbox.forEachBatch { batch in
                     self.lockedState.withLock { $0.noteReceived(batch) }
+                    while !Task.isCancelled, self.lockedState.withLock({ $0.progress.isBehind(at: .now) }) {
+                        try? await Task.sleep(for: .milliseconds(20))
+                    }
                     await deliver(batch)
                 }
             }
