@@ -424,16 +424,21 @@ class LossyRelay:
             return inward.close()
         # Bytes in both directions, or seconds, until it is cut.
         left, deadline = self.chance.randrange(500, 30_000), time.monotonic() + self.chance.uniform(0.3, 4)
-        peers = {inward: outward, outward: inward}
+        peers = {inward.fileno(): (inward, outward), outward.fileno(): (outward, inward)}
+        # Unlike select, without a limit of descriptors: a process of a hundred journeys has many.
+        readable = select.poll()
+        for one in peers:
+            readable.register(one, select.POLLIN)
         with inward, outward:
             while True:
-                readable, _, _ = select.select(list(peers), [], [], 0.1)
+                ready = readable.poll(100)
                 if self.is_lossy and (left <= 0 or time.monotonic() > deadline):
                     return
-                for one in readable:
+                for descriptor, _ in ready:
+                    source, target = peers[descriptor]
                     try:
-                        data = one.recv(65536)
-                        peers[one].sendall(data[:max(left, 0)] if self.is_lossy else data)
+                        data = source.recv(65536)
+                        target.sendall(data[:max(left, 0)] if self.is_lossy else data)
                     except OSError:
                         return
                     if not data:
