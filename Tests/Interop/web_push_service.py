@@ -1,7 +1,7 @@
 """A stand-in for a push service over TLS on loopback, with Python's standard library alone. Arguments: certificate, key.
 
 Prints "port N", then a JSON line for each request. The path chooses the answer: /status/N[/RETRY-AFTER], /slow/SECONDS/N, /redirect, /huge[/N], /endless, /silent,
-/limit/N (413 to a body of more than N bytes), else 201.
+/limit/N (413 to a body of more than N bytes), /held/N (once there was a request with /release), else 201.
 """
 import base64
 import http.server
@@ -12,6 +12,7 @@ import threading
 import time
 
 
+released = threading.Event()
 # Requests are answered on several threads, and print() writes a line and its end one after the other.
 printing = threading.Lock()
 
@@ -35,6 +36,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             time.sleep(float(parts[2]))
             self.send_response(int(parts[3]))
             self.finish_empty()
+        elif parts[1] == "held":
+            released.wait()
+            self.send_response(int(parts[2]))
+            self.finish_empty()
         elif parts[1] == "redirect":
             self.send_response(307)
             self.send_header("Location", "/redirected")
@@ -56,6 +61,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif parts[1] == "silent":
             time.sleep(60)
         else:
+            if parts[1] == "release":
+                released.set()
             self.send_response(201)
             self.finish_empty()
 

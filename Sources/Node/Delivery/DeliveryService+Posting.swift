@@ -198,7 +198,7 @@ extension DeliveryService {
 
     /// What gorush's reply says about an accepted batch.
     private struct Acceptance {
-        /// Deliveries that gorush had no room for.
+        /// Deliveries that gorush had no room for, and those that are posted to a newer registration.
         var notAccepted: Set<Int64> = []
         /// Those whose tokens failed, so that their devices were unregistered.
         var ended: Set<DeliveryID> = []
@@ -221,8 +221,10 @@ extension DeliveryService {
             return TokenFailure(posted: delivery.posted, credentialScope: delivery.credentialScope, reason: failure.reason)
         }
         let complaints = await feedback.judge(failures, of: taken, at: time)
+        guard let superseded = await superseded(failures) else { return nil }
+        let kept = superseded.isEmpty ? taken : taken.filter { !superseded.contains($0.waiting.delivery) }
         let shared = result.sharedIDs.compactMapValues { byID[$0]?.waiting.delivery }
-        let acceptances = taken.map { delivery in
+        let acceptances = kept.map { delivery in
             let changes =
                 DeliveryStorage.accept(
                     delivery.posted, postedAs: shared.isEmpty ? nil : shared[delivery.waiting.delivery.notificationID], at: time)
@@ -238,8 +240,24 @@ extension DeliveryService {
             table.becameKnown(delivered.compactMap(\.knownSubscription), at: accepted)
         }
         // Separate from the acceptance, which must be stored even if a row about tokens is invalid.
-        let ended = await feedback.settle(complaints, besides: hasDoubts ? taken : [], at: time)
-        return Acceptance(notAccepted: left, ended: ended, unstored: unstored)
+        let current = complaints.filter { !superseded.contains($0.posted.delivery) }
+        counters.add(.tokenFailureStale, complaints.count - current.count)
+        let ended = await feedback.settle(current, besides: hasDoubts ? kept : [], at: time)
+        let retried = taken.lazy.filter { superseded.contains($0.waiting.delivery) }.map(\.waiting.id)
+        return Acceptance(notAccepted: left.union(retried), ended: ended, unstored: unstored)
+    }
+
+    /// The deliveries whose tokens failed after their devices had registered again. Nothing was shown, so they stay in the outbox, and are posted to the
+    /// present registrations. nil if the node stops before these are read.
+    private func superseded(_ failures: [TokenFailure]) async -> Set<DeliveryID>? {
+        let failures = failures.filter { $0.reason.verdict == .dead || $0.reason.verdict == .doubtful }
+        guard !failures.isEmpty else { return [] }
+        let current = sources.versions(of: failures.map(\.posted.device))
+        guard let versions = await keep(current, "registrations of failed tokens not read", ifDamaged: [:]) else { return nil }
+        let superseded = failures.lazy.map(\.posted).filter { posted in
+            VerdictRules.isSuperseded(storedVersion: versions[posted.device], notifiedVersion: posted.version)
+        }
+        return Set(superseded.map(\.delivery))
     }
 
     private static let unstoredMessage = "acceptance not stored"

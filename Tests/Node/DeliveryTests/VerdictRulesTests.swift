@@ -21,6 +21,11 @@ struct VerdictRulesTests {
         #expect(decide(.dead, stored: nil) == .ignore)
     }
 
+    @Test("Only a newer registration supersedes the one that was notified", arguments: zip([nil, 2, 3, 4], [false, false, false, true]))
+    func superseded(stored: UInt64?, isSuperseded: Bool) {
+        #expect(VerdictRules.isSuperseded(storedVersion: stored, notifiedVersion: 3) == isSuperseded)
+    }
+
     /// Decisions at these hours, one failure each.
     private func failures(at hours: [Int], acceptedBefore: Bool = true) -> [VerdictRules.Decision] {
         var doubt: TokenDoubt?

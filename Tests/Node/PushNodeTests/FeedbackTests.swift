@@ -103,6 +103,62 @@ struct FeedbackTests {
         }
     }
 
+    @Test(
+        "A notification whose token fails while its device registers a new one is posted to the new one, and not counted before",
+        arguments: StoreEngine.allCases, [TokenVerdict.dead, .doubtful])
+    func registeredWhilePosting(engine: StoreEngine, verdict: TokenVerdict) async throws {
+        let location = try await engine.location()
+        try await fixture.withNode(configure: { $0.store = location }) { [bob] node async throws in
+            #expect(try await node.register(bob, token: "former") == nil)
+            node.gorush.whilePosting { notifications in
+                let isFormer = notifications.contains { $0.deviceToken.revealed == "former" }
+                if isFormer { _ = try? await node.register(bob, version: 2, token: "present") }
+                node.gorush.answer(.accepted, verdict: isFormer ? verdict : nil)
+            }
+            // It holds the node, which holds gorush.
+            defer { node.gorush.whilePosting { _ in } }
+            for _ in 0..<2 { #expect(try await node.notify(bob, messageID: [1]) == nil) }
+            #expect(node.gorush.accepted.map(\.deviceToken.revealed) == ["former", "present"])
+            #expect(node.count(.notificationAccepted) == 1 && node.count(.notificationRetried) == 1)
+            #expect(node.count(.tokenFailureStale) == 1 && node.count(.tokenRemoved) == 0)
+        }
+    }
+
+    @Test("A dead token that its device registers again while a notification is posted to it ends the new registration")
+    func renewedWhilePosting() async throws {
+        try await fixture.withNode { [bob] node async throws in
+            #expect(try await node.register(bob) == nil)
+            node.gorush.answer(.accepted, verdict: .dead)
+            node.gorush.whilePosting { _ in
+                node.gorush.whilePosting { _ in }
+                _ = try? await node.register(bob, version: 2)
+            }
+            #expect(try await node.notify(bob) == .notRegistered)
+            #expect(node.gorush.accepted.count == 2 && node.count(.tokenRemoved) == 1)
+        }
+    }
+
+    @Test("A notification whose device unregistered and registered again, while its former token failed, is not counted as delivered")
+    func unregisteredWhilePosting() async throws {
+        try await fixture.withNode { [bob] node async throws in
+            #expect(try await node.register(bob, token: "former") == nil)
+            node.gorush.whilePosting { notifications in
+                let isFormer = notifications.contains { $0.deviceToken.revealed == "former" }
+                if isFormer {
+                    _ = try? await node.withClient(bob.identity) { client in
+                        try await client.unregister(bob.installationID, version: 2, with: node.server, timeout: .seconds(60))
+                    }
+                    _ = try? await node.register(bob, version: 3, token: "present")
+                }
+                node.gorush.answer(.accepted, verdict: isFormer ? .dead : nil)
+            }
+            defer { node.gorush.whilePosting { _ in } }
+            #expect(try await node.notify(bob, messageID: [1]) == .notRegistered)
+            #expect(try await node.notify(bob, messageID: [1]) == nil)
+            #expect(node.gorush.accepted.map(\.deviceToken.revealed) == ["former", "present"])
+        }
+    }
+
     // MARK: The endpoint
 
     @Test("Without a secret /feedback is disabled")

@@ -76,6 +76,25 @@ struct WebPushNodeTests {
         }
     }
 
+    @Test("A notification for a subscription that is gone, and that its device replaces at that moment, is posted to the new one")
+    func replacedWhilePosting() async throws {
+        let service = try await PushServiceStandIn()
+        let former = try #require(receiver.subscription(service.endpoint("/held/410")))
+        let present = try #require(receiver.subscription(service.endpoint("/a")))
+        let client = CurlClient(configuration: CurlConfiguration(trust: .file(path: service.authority)))
+        try await fixture.withNode(configure: { $0.node.webPush = endpoint(service) }, endpoints: [.none]) { node async throws in
+            #expect(try await register(node, token: former.json) == nil)
+            async let report = node.notify(bob)
+            try await eventually { !service.requests.isEmpty }
+            #expect(try await register(node, token: present.json, version: 2) == nil)
+            _ = try await client.send(
+                HTTPRequest(method: "POST", url: service.endpoint("/release"), headers: [], body: [], timeout: .seconds(60)))
+            #expect(try await report == nil)
+            #expect(service.requests.map(\.path) == ["/held/410", "/release", "/a"])
+            #expect(node.count(.notificationAccepted) == 1 && node.count(.tokenRemoved) == 0)
+        }
+    }
+
     @Test("A notification with a chat id that fits into no push message arrives without it")
     func longChat() async throws {
         let service = try await PushServiceStandIn()

@@ -589,6 +589,20 @@ struct SessionHTTPTests {
         }
     }
 
+    @Test func aDeadTokenThatIsSubscribedAgainWhileAMessageIsPostedEndsTheNewSubscription() async throws {
+        let (account, device) = (try SessionAccount.sessionID(), SessionDevice(.apns))
+        try await fixture.withNode { node async throws in
+            #expect(try await node.subscribe(account, device, at: .now - 60) == Self.added)
+            fixture.gorush.end(device.token)
+            fixture.gorush.whenPosted { _ = try? await node.subscribe(account, device) }
+            await fixture.monitor.report([message(for: account)])
+            let counters = node.node.counters
+            try await eventually { counters.count(.notificationAccepted) == 1 }
+            #expect(fixture.gorush.tokens == [device.token, device.token])
+            #expect(counters.count(.tokenFailureStale) == 1 && counters.count(.tokenRemoved) == 1)
+        }
+    }
+
     // MARK: Operating
 
     @Test func theNodeIsNotReadyWithoutStorageServersOnceThereAreSubscriptions() async throws {

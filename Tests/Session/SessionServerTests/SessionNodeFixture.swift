@@ -44,6 +44,7 @@ final class RecordedGorush: NotificationPosting {
         var dead: Set<String> = []
         var refused: Set<String> = []
         var isAway = false
+        var whenPosted: (@Sendable () async -> Void)?
     }
 
     private let state = Mutex(State())
@@ -53,10 +54,13 @@ final class RecordedGorush: NotificationPosting {
     func refuse(_ token: String) { state.withLock { _ = $0.refused.insert(token) } }
     /// Posts fail while it is away.
     func setAway(_ isAway: Bool) { state.withLock { $0.isAway = isAway } }
+    /// Called once, during the next post and before its answer.
+    func whenPosted(_ action: @escaping @Sendable () async -> Void) { state.withLock { $0.whenPosted = action } }
     var posted: [Delivery.Notification] { state.withLock(\.posted) }
     var tokens: [String] { posted.map(\.deviceToken.revealed) }
 
     func post(_ notifications: [Delivery.Notification]) async -> PostResult {
+        await state.withLock { $0.whenPosted.take() }?()
         let (dead, isRefused, isAway) = state.withLock { state in
             if !state.isAway { state.posted += notifications }
             return (state.dead, notifications.contains { state.refused.contains($0.deviceToken.revealed) }, state.isAway)

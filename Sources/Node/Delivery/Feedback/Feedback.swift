@@ -161,10 +161,10 @@ package final class Feedback: Sendable {
         var candidates = posted.compactMap { posted in
             rows[posted.device].flatMap { try? sources[posted.device.protocol]?.address(of: $0) }.map { (posted, $0) }
         }
-        if posted.count > 1 {
-            candidates = candidates.filter { candidate in
-                if case .gorush(let device) = candidate.1.target { failure.masks(device.token) } else { false }
-            }
+        // A single one is the one however its token is masked, unless another token is visible: that of an earlier post of the same notification.
+        candidates = candidates.filter { candidate in
+            guard case .gorush(let device) = candidate.1.target else { return false }
+            return posted.count > 1 ? failure.masks(device.token) : !failure.excludes(device.token)
         }
         guard candidates.count == 1, let (posted, address) = candidates.first, case .gorush(let device) = address.target else {
             counters.add(posted.count == 1 ? .tokenFailureStale : .tokenFailureUnmatched)

@@ -17,6 +17,11 @@ package enum VerdictRules {
         case doubt(TokenDoubt)
     }
 
+    /// Whether the device registered again after the post: a failure of the former token says nothing about the present one.
+    package static func isSuperseded(storedVersion: UInt64?, notifiedVersion: UInt64) -> Bool {
+        storedVersion.map { $0 > notifiedVersion } ?? false
+    }
+
     /// - Parameters:
     ///   - storedVersion: the version of the current registration; nil for none.
     ///   - notifiedVersion: the version of the registration whose token was posted.

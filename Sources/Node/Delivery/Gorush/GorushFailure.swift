@@ -48,6 +48,11 @@ package struct GorushFailure: Sendable, CustomStringConvertible, CustomReflectab
             && zip(token.bytes, maskedToken.bytes).allSatisfy { $0 == $1 || $1 == UInt8(ascii: "*") }
     }
 
+    /// Whether the masked token is of the same length as this token, and shows that it is another one.
+    package func excludes(_ token: DeviceToken) -> Bool {
+        token.bytes.count == maskedToken.bytes.count && !masks(token)
+    }
+
     /// Omits the reason, which is text from other servers.
     package var description: String { "failure of \(notificationID ?? "unnamed notification"): \(verdict.rawValue)" }
     package var customMirror: Mirror { Mirror(self, children: []) }

@@ -234,6 +234,30 @@ struct V01ProtocolTests {
         }
     }
 
+    @Test("A notification whose token is dead, and whose device registers a new one at that moment, is posted to the new one")
+    func registeredWhilePosting() async throws {
+        let former = account(V01Account.device("a", token: "former"))
+        let present = V01Account(
+            of: identity.publicKey, identity: former.identity, accessToken: former.accessToken,
+            devices: [V01Account.device("a", token: "present")])
+        try await withNode { [gorush] node, relay in
+            try await register(former, version: 7, node, relay)
+            gorush.whilePosting { notifications in
+                let isFormer = notifications.contains { $0.deviceToken.revealed == "former" }
+                if isFormer {
+                    await relay.feed([present.message(present.register(version: 8))])
+                    try? await node.wait { node.count(.v01Stored) == 2 }
+                }
+                gorush.answer(.accepted, verdict: isFormer ? .dead : nil)
+            }
+            defer { gorush.whilePosting { _ in } }
+            await relay.feed([request([former.entry()], ackKey: randomBytes(32))])
+            try await node.wait { node.count(.notificationAccepted) == 1 }
+            #expect(gorush.accepted.map(\.deviceToken.revealed) == ["former", "present"])
+            #expect(node.count(.tokenRemoved) == 0)
+        }
+    }
+
     @Test("Messages of one protocol are not accepted on the topics of the other")
     func topics() async throws {
         let (account, client) = (account(), TestClient(of: identity.publicKey))
