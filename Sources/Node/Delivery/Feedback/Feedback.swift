@@ -9,13 +9,16 @@ import Synchronization
 ///     reply ──────────────────────────────────▶ TokenFailure ──▶ judge ──▶ settle
 ///     hook ──▶ wait for the post's end ──▶ look up ──▶ TokenFailure ──▶ judge ──▶ settle
 ///
-/// A hook call can arrive before the reply to its post: its failure is kept until that post has ended. gorush reports each failure once, without an
+/// A hook call can arrive before the reply to its post: its failure is kept until that post has ended. If another node posted, the acceptance may not be
+/// stored yet: a failure that names no stored notification is looked up once more, after 2 s. gorush reports each failure once, without an
 /// acknowledgement; a failure lost in a crash occurs again with the next notification for that device.
 package final class Feedback: Sendable {
     /// The maximum number of waiting failures from the hook; more are dropped.
     package static let capacity = 10_000
     /// The maximum number of failures handled together.
     private static let batchCount = 500
+    /// The pause before a failure that names no stored notification is looked up once more.
+    private static let secondLookPause = Duration.seconds(2)
     private static let alarmPause = Duration.seconds(60)
     private static var webPushGuard: FailureGuard.Configuration {
         var configuration = FailureGuard.Configuration()
@@ -33,6 +36,10 @@ package final class Feedback: Sendable {
         var early: [PostID: [GorushFailure]] = [:]
         var earlyCount = 0
         var waiting: [GorushFailure] = []
+        /// The number of failures that are looked up once more.
+        var unknownCount = 0
+        /// The number of failures that wait.
+        var count: Int { waiting.count + earlyCount + unknownCount }
         var alarms: [String: (last: ContinuousClock.Instant, suppressed: Int)] = [:]
     }
 
@@ -63,13 +70,13 @@ package final class Feedback: Sendable {
 
     // MARK: The hook
 
-    package var waitingCount: Int { state.withLock { $0.waiting.count + $0.earlyCount } }
+    package var waitingCount: Int { state.withLock(\.count) }
 
     /// Queues a failure from the hook. False when too many wait.
     package func take(_ failure: GorushFailure) -> Bool {
         let prefix = deliveryPrefix(of: failure)
         let hasRoom = state.withLock { state in
-            guard state.waiting.count + state.earlyCount < Self.capacity else { return false }
+            guard state.count < Self.capacity else { return false }
             let post = prefix.flatMap { prefix in state.posting.first { $0.value.contains { $0.bytes.starts(with: prefix) } }?.key }
             if let post {
                 state.early[post, default: []].append(failure)
@@ -102,38 +109,60 @@ package final class Feedback: Sendable {
 
     /// Handles failures from the hook, until cancelled.
     func run() async {
-        for await _ in wakeUp {
-            while true {
-                let batch = state.withLock { state in
-                    let batch = Array(state.waiting.prefix(Self.batchCount))
-                    state.waiting.removeFirst(batch.count)
-                    return batch
+        await withDiscardingTaskGroup { group in
+            for await _ in wakeUp {
+                while true {
+                    let batch = state.withLock { state in
+                        let batch = Array(state.waiting.prefix(Self.batchCount))
+                        state.waiting.removeFirst(batch.count)
+                        return batch
+                    }
+                    guard !batch.isEmpty else { break }
+                    let unknown = await handle(batch, isLast: state.withLock { $0.unknownCount > Self.capacity / 2 })
+                    guard !unknown.isEmpty else { continue }
+                    state.withLock { $0.unknownCount += unknown.count }
+                    group.addTask { await self.handleLater(unknown) }
                 }
-                guard !batch.isEmpty else { break }
-                await handle(batch)
             }
         }
     }
 
-    func handle(_ failures: [GorushFailure]) async {
+    /// Handles failures whose notifications another node may be about to store.
+    private func handleLater(_ failures: [GorushFailure]) async {
+        defer { state.withLock { $0.unknownCount -= failures.count } }
+        guard (try? await Task.sleep(for: Self.secondLookPause)) != nil else { return }
+        await handle(failures, isLast: true)
+    }
+
+    /// - Parameter isLast: whether failures that name no stored notification are given up.
+    /// - Returns: the others among those.
+    @discardableResult
+    func handle(_ failures: [GorushFailure], isLast: Bool) async -> [GorushFailure] {
         let time = now()
         do throws(StoreError) {
             // With retries, gorush reports each attempt: the guard must count a token once, or it would ignore the failures of other tokens too.
-            let (found, repeatedCount) = try await store.onReader { store throws(StoreError) in
+            let (found, repeatedCount, unknown) = try await store.onReader { store throws(StoreError) in
                 let posted = try store.read(StoreCommand.each(failures.map(self.posted)))
                 var found: [TokenFailure] = []
+                var unknown: [GorushFailure] = []
                 for (failure, posted) in zip(failures, posted) {
-                    if let match = try self.match(failure, posted, store) { found.append(match) }
+                    if !isLast, posted?.isEmpty == true {
+                        unknown.append(failure)
+                    } else if let match = try self.match(failure, posted, store) {
+                        found.append(match)
+                    }
                 }
                 let haveFailed = try store.read(DeliveryStorage.haveFailures(found.map(\.posted.delivery)))
                 var known: Set<DeliveryID> = []
                 let news = zip(found, haveFailed).filter { known.insert($0.posted.delivery).inserted && !$1 }.map(\.0)
-                return (news, found.count - news.count)
+                return (news, found.count - news.count, unknown)
             }
             counters.add(.tokenFailureRepeated, repeatedCount)
             await settle(judge(found, of: nil, at: time), at: time)
+            return unknown
         } catch {
             lose(failures.count, error)
+            return []
         }
     }
 

@@ -59,7 +59,17 @@ struct FeedbackMatchingTests {
             let shared = index == 0 ? nil : DeliveryStoreFixture.delivery(0)
             try await store.accept(waiting.delivery, for: waiting.device, version: 4, postedAs: shared)
         }
-        await feedback.handle([try failure(mask)])
+        await feedback.handle([try failure(mask)], isLast: true)
         #expect(counts == [expected])
+    }
+
+    @Test("A failure that arrives before another node has stored the acceptance is looked up once more", arguments: [true, false])
+    func beforeTheAcceptance(isStored: Bool) async throws {
+        let waiting = try await enqueue(["first"])[0]
+        let unknown = await feedback.handle([try failure("*****")], isLast: false)
+        #expect(unknown.count == 1 && counts.isEmpty)
+        if isStored { try await store.accept(waiting.delivery, for: waiting.device, version: 4) }
+        #expect(await feedback.handle(unknown, isLast: true).isEmpty)
+        #expect(counts == [isStored ? .tokenRemoved : .tokenFailureUnmatched])
     }
 }
