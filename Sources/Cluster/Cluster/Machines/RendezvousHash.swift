@@ -1,3 +1,5 @@
+import Core
+
 /// Ranks nodes for a key by rendezvous hashing (highest random weight): each node has a pseudo-random weight for the key, and the node with
 /// the highest weight has rank 0.
 ///
@@ -17,11 +19,9 @@ package enum RendezvousHash {
         nodes.max { (rules.weight(key, $0), $0) < (rules.weight(key, $1), $1) }
     }
 
-    /// A bijection of 64 bits in which each input bit changes each output bit with probability one half: the finalizer of SplitMix64.
+    /// A bijection of 64 bits in which each input bit changes each output bit with probability one half: the first number of SplitMix64 with this seed.
     package static func mix(_ value: UInt64) -> UInt64 {
-        var mixed = value &+ 0x9E37_79B9_7F4A_7C15
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
+        var generator = SplitMix64(seed: value)
+        return generator.next()
     }
 }
