@@ -135,16 +135,6 @@ import WakuCrypto
         }
     }
 
-    @Test func messageIDsHaveALimit() async throws {
-        try await client().whileRunning { client in
-            client.setSending(true)
-            let id = [UInt8](repeating: 1, count: OutgoingNotification.messageIDByteLimit)
-            let outcomes = try await client.notify(OutgoingNotification(messageID: id, chatID: "c", kind: .message, recipients: []))
-            #expect(outcomes.isEmpty)
-            await #expect(throws: PushClientError.self) { try await client.notify(.to(newKey(), id: id + [1])) }
-        }
-    }
-
     @Test func questionIsPublishedAfterItsAnswersTopicWasConfirmed() async throws {
         let server = network.addServer()
         let identity = PrivateKey.generate()
