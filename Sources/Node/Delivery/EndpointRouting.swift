@@ -7,7 +7,7 @@ package struct EndpointRule: Codable, Hashable, Sendable {
     package var name: String
     /// The accepted platforms; nil: all.
     package var platforms: Set<Platform>?
-    /// The APNs topics of iOS apps, in addition to ``sandboxTopics``; nil: all. Does not apply to Firebase.
+    /// The APNs topics of iOS apps, in addition to ``sandboxTopics``; nil: all. Does not apply to other platforms.
     package var apnTopics: Set<String>?
     /// APNs topics of apps with tokens of Apple's sandbox: gorush is told `development`.
     package var sandboxTopics: Set<String>
@@ -82,8 +82,10 @@ package struct EndpointRouting: Sendable {
 
     /// Whether devices of this platform have an endpoint, for some app at least. Session's devices may need another: see ``EndpointRule/services``.
     package func serves(_ platform: Platform) -> Bool {
-        guard platform != .webPush else { return postsWebPush }
-        return rules.contains { $0.services == nil && $0.platforms?.contains(platform) ?? true }
+        switch platform {
+        case .webPush: postsWebPush
+        case .apn, .firebase, .huawei: rules.contains { $0.services == nil && $0.platforms?.contains(platform) ?? true }
+        }
     }
 
     /// Whether this node posts to Web Push services.

@@ -57,8 +57,11 @@ package enum SessionChecks {
     package static func services(of routing: EndpointRouting, apnsTopic: String) -> Set<PushService> {
         Set(
             PushService.allCases.filter { service in
-                if service == .webPush { return routing.postsWebPush }
-                return routing.endpoint(for: service.platform, apnTopic: service.isApple ? apnsTopic : "", service: service) != nil
+                switch service.platform {
+                case .webPush: routing.postsWebPush
+                case .apn, .firebase, .huawei:
+                    routing.endpoint(for: service.platform, apnTopic: service.isApple ? apnsTopic : "", service: service) != nil
+                }
             })
     }
 

@@ -101,15 +101,17 @@ package struct RegistrationRules: Sendable {
         guard !registration.deviceToken.isEmpty, registration.accessToken.isUUID, platform != .apn || !registration.apnTopic.isEmpty,
             isGranted()
         else { return .malformedMessage }
-        if platform == .webPush {
+        switch platform {
+        case .webPush:
             // A push service would refuse each message for a subscription that is bound to another server's key.
             guard let subscription = registration.subscription else { return .malformedMessage }
             guard subscription.vapidKey.map(webPushKeys.contains) ?? true else {
                 return isWebPushChanging() ? .internalError : .malformedMessage
             }
             return isWebPushUnknown() ? .internalError : nil
+        case .apn, .firebase, .huawei:
+            return serves(platform, registration.apnTopic) ? nil : .unsupportedTokenType
         }
-        return serves(platform, registration.apnTopic) ? nil : .unsupportedTokenType
     }
 
     /// Compares bytes: strings that are canonically equivalent in Unicode are different topics.

@@ -78,12 +78,13 @@ extension DeviceAddress {
     /// may have stored such a token: gorush must not get it as one of another platform.
     package init?(_ registration: PushNotificationRegistration) {
         guard let platform = registration.platform else { return nil }
-        if platform == .webPush {
+        switch platform {
+        case .webPush:
             guard let subscription = registration.subscription else { return nil }
             self.init(version: registration.version, .webPush(subscription))
-            return
+        case .apn, .firebase, .huawei:
+            self.init(
+                version: registration.version, platform: platform, deviceToken: registration.deviceToken, apnTopic: registration.apnTopic)
         }
-        self.init(
-            version: registration.version, platform: platform, deviceToken: registration.deviceToken, apnTopic: registration.apnTopic)
     }
 }

@@ -37,13 +37,15 @@ package struct SessionDeliverySource: DeliverySource {
     func address(of record: SubscriptionRecord, _ service: PushService) throws(UnexpectedValue) -> DeviceAddress {
         let version = UInt64(bitPattern: record.authority.signedAt)
         let endsAt = Timestamp(rawValue: 0) + .seconds(StoredSubscription(signedAt: record.authority.signedAt).expiresAt)
-        guard service == .webPush else {
+        switch service.platform {
+        case .apn, .firebase, .huawei:
             return DeviceAddress(
                 version: version, platform: service.platform, deviceToken: DeviceToken(record.token.value),
                 apnTopic: service.isApple ? apnsTopic : "", service: service, endsAt: endsAt)
+        case .webPush:
+            guard let subscription = PushSubscription(json: Array(record.token.value.utf8)) else { throw UnexpectedValue() }
+            return DeviceAddress(version: version, .webPush(subscription), endsAt: endsAt)
         }
-        guard let subscription = PushSubscription(json: Array(record.token.value.utf8)) else { throw UnexpectedValue() }
-        return DeviceAddress(version: version, .webPush(subscription), endsAt: endsAt)
     }
 
     package func owner(of device: Row) throws -> DeviceOwner? {
