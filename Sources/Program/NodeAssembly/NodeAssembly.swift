@@ -124,9 +124,7 @@ package struct ServerConfiguration: Sendable {
 /// A node with the protocols of a configuration.
 package struct Server: Sendable {
     package let node: NodeService
-    private let status: StatusPush
-    private let statusV01: StatusPushV01?
-    private let session: SessionPush?
+    private let protocols: [any NodeProtocol]
     private let added: [ProtocolDescription]
     private let addedOptions: ProtocolOptionValues
     private let addedLimits: [ProtocolNumber: RegistrationLimits]
@@ -143,8 +141,8 @@ package struct Server: Sendable {
     ) throws {
         var settings = configuration.status
         settings.requestAgeLimit = configuration.node.maximumRequestAge
-        status = StatusPush(identity: configuration.node.identity, settings)
-        statusV01 = configuration.statusV01.map { own in
+        let status = StatusPush(identity: configuration.node.identity, settings)
+        let statusV01 = configuration.statusV01.map { own in
             var own = own
             own.requestAgeLimit = settings.requestAgeLimit
             own.limits = settings.limits
@@ -152,7 +150,7 @@ package struct Server: Sendable {
             own.registrationLifetime = settings.registrationLifetime
             return StatusPushV01(identity: configuration.node.identity, own)
         }
-        session = configuration.session.map { own in
+        let session = configuration.session.map { own in
             var own = own
             own.ageLimit = settings.requestAgeLimit
             own.limits = settings.limits
@@ -176,7 +174,7 @@ package struct Server: Sendable {
             .merging(Self.sharedSettings(of: configuration.addedOptions)) { $1 }
             .merging(configuration.sharedEndpoints(gorush.map(\.rule))) { $1 }
         let others: [(any NodeProtocol)?] = [statusV01, session]
-        let protocols: [any NodeProtocol] = [status] + others.compactMap(\.self) + spoken
+        protocols = [status] + others.compactMap(\.self) + spoken
         node = try NodeService(
             configuration.node, at: configuration.store, in: cluster, protocols: protocols, limits: addedLimits,
             knownParts: NodeAssembly.protocols.map(\.part), gorush: gorush, logger: logger, now: now, makeRelay: makeRelay)
@@ -197,9 +195,7 @@ package struct Server: Sendable {
     ///   - gorushTimeouts: the timeouts of posts, by endpoint; empty if they stay.
     ///   - values: the valid texts of all options.
     package func replaceLimits(_ limits: Limits, gorushTimeouts: [Duration] = [], addedOptions values: [String: String] = [:]) {
-        status.replaceLimits(limits)
-        statusV01?.replaceLimits(limits)
-        session?.replaceLimits(limits)
+        for case let known as any ReloadsLimits in protocols { known.replaceLimits(limits) }
         for description in added {
             if let limits = try? description.limits(limits, options: values) { addedLimits[description.number]?.replace(limits) }
         }

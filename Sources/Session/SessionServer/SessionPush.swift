@@ -13,7 +13,7 @@ package typealias AnswerSession = @Sendable (_ body: [UInt8], SessionEndpoint) a
 package typealias ServeSessionClients = @Sendable (_ answer: @escaping AnswerSession) async throws -> Void
 
 /// Session's push server, as a protocol of the node. It uses no Waku topics: it serves HTTP and connects to storage servers.
-package struct SessionPush: NodeProtocol {
+package struct SessionPush: NodeProtocol, ReloadsLimits {
     package struct Configuration: Sendable {
         /// `--session-http`
         package var httpAddress: SocketAddress
@@ -71,7 +71,6 @@ package struct SessionPush: NodeProtocol {
         SessionService(configuration, limits: limits, node: node)
     }
 
-    /// Replaces the limits.
     package func replaceLimits(_ limits: Limits) {
         self.limits.replace(limits)
     }

@@ -10,7 +10,7 @@ import Waku
 package import WakuCrypto
 
 /// The Status push notification protocol, as deployed.
-package struct StatusPush: NodeProtocol {
+package struct StatusPush: NodeProtocol, ReloadsLimits {
     package struct Configuration: Sendable {
         /// Requests older than this are dropped. A notification that gorush has not accepted by then expires.
         package var requestAgeLimit = Duration.seconds(600)
@@ -53,7 +53,6 @@ package struct StatusPush: NodeProtocol {
         try StatusService(identity, configuration: configuration, topics: table, limits: limits, node: node)
     }
 
-    /// Replaces the limits, and the keys that may register.
     package func replaceLimits(_ limits: Limits) {
         self.limits.replace(limits)
     }

@@ -8,7 +8,7 @@ import Waku
 package import WakuCrypto
 
 /// Version 0.1 of Status' push notifications, as a protocol of the node.
-package struct StatusPushV01: NodeProtocol {
+package struct StatusPushV01: NodeProtocol, ReloadsLimits {
     package struct Configuration: Sendable {
         /// The APNs topic of notifications, because a Register contains none. Empty: notifications have no topic.
         package var apnsTopic = ""
@@ -53,7 +53,6 @@ package struct StatusPushV01: NodeProtocol {
         try V01Service(identity, configuration: configuration, limits: limits, node: node)
     }
 
-    /// Replaces the limits, and the keys that may register.
     package func replaceLimits(_ limits: Limits) {
         self.limits.replace(limits)
     }

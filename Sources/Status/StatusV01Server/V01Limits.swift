@@ -35,10 +35,7 @@ package final class V01Limits: ProtocolRateLimits {
 
     /// Whether limits refuse to read the record of a registrant, by its stored size in bytes.
     func refusesReading(_ byteCount: Int, about registrant: V01.KeyHash, on bill: inout ReadingBill, at now: Timestamp) -> Bool {
-        let charged = bill.charged(byteCount)
-        guard charged > 0, !limiter.isUnlimited else { return false }
-        let (charge, purpose) = (charge(of: registrant, at: now), bill.purpose)
-        return refuses(for: charge) { $0.reading(byteCount: charged, for: purpose, by: charge, at: now) }
+        refusesReading(byteCount, on: &bill, at: now) { charge(of: registrant, at: now) }
     }
 
     /// Whether limits refuse a record. If not, its new devices are counted.

@@ -1,3 +1,4 @@
+package import Core
 package import NodeMetrics
 package import RateLimits
 import Storage
@@ -63,6 +64,20 @@ extension ProtocolRateLimits {
     ) -> Bool {
         limiter.refuses(once: id, for: charge, ask)
     }
+
+    /// Whether limits refuse to read stored content, by its size in bytes.
+    package func refusesReading(_ byteCount: Int, on bill: inout ReadingBill, at now: Timestamp, by payer: () -> Charge) -> Bool {
+        let charged = bill.charged(byteCount)
+        guard charged > 0, !limiter.isUnlimited else { return false }
+        let (charge, purpose) = (payer(), bill.purpose)
+        return refuses(for: charge) { $0.reading(byteCount: charged, for: purpose, by: charge, at: now) }
+    }
+}
+
+/// A protocol whose limits are replaced when the configuration is reloaded.
+package protocol ReloadsLimits: Sendable {
+    /// Replaces the limits, and the keys that may register.
+    func replaceLimits(_ limits: Limits)
 }
 
 /// A service with limits of its own, of which each of several nodes applies its share.

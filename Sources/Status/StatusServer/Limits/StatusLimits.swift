@@ -42,10 +42,7 @@ package final class StatusLimits: ProtocolRateLimits {
 
     /// Whether limits refuse to read registrations of a registrant, by their stored size in bytes.
     func refusesReading(_ byteCount: Int, about registrant: KeyHash, on bill: inout ReadingBill, at now: Timestamp) -> Bool {
-        let charged = bill.charged(byteCount)
-        guard charged > 0, !limiter.isUnlimited else { return false }
-        let (charge, purpose) = (charge(of: QueryTopics(of: registrant).deployed, at: now), bill.purpose)
-        return refuses(for: charge) { $0.reading(byteCount: charged, for: purpose, by: charge, at: now) }
+        refusesReading(byteCount, on: &bill, at: now) { charge(of: QueryTopics(of: registrant).deployed, at: now) }
     }
 
     /// The registrants of a long query, known ones first: a refusal ends the reading.
