@@ -99,7 +99,7 @@ struct V01Handler: WakuHandler {
             finish(outcome.pending, request: request, key: key, message: message)
         // The store failed: nothing was stored.
         case (.register(let claim), _): fail(claim, message)
-        case (.request(let request, let key, _), _): acknowledge(.failed, outcomes: [:], request: request, key: key, message: message)
+        case (.request(let request, _, _), _): acknowledge(.failed, outcomes: [:], request: request, message: message)
         case (.query, _): break
         }
     }
@@ -118,7 +118,7 @@ struct V01Handler: WakuHandler {
     /// Acknowledges a request when the outcomes of its deliveries are known.
     private func finish(_ pending: V01PendingRequest, request: V01.Request, key: [UInt8], message: Decoded<V01AddressedCommand>) {
         let deliveries = pending.deliveries
-        guard !deliveries.isEmpty else { return acknowledge(pending, outcomes: [:], request: request, key: key, message: message) }
+        guard !deliveries.isEmpty else { return acknowledge(pending, outcomes: [:], request: request, message: message) }
         let completion: @Sendable (AwaitedDeliveries.Results) -> Void = { results in
             for (id, token) in pending.tokens where results.outcomes[id] == .accepted {
                 limits.accepted(token.payer, of: token.registrant, at: node.now())
@@ -128,7 +128,7 @@ struct V01Handler: WakuHandler {
                 // Not awaited: the store has it in its queue before the same request can be decided again.
                 node.store.enqueue(.change([V01Answers.remember(verdict.error, to: key, at: node.now())]))
             }
-            acknowledge(pending, outcomes: results.outcomes, request: request, key: key, message: message)
+            acknowledge(pending, outcomes: results.outcomes, request: request, message: message)
         }
         if let parts = pending.parts { return parts.finish(completion) }
         node.delivery.await(
@@ -136,7 +136,7 @@ struct V01Handler: WakuHandler {
     }
 
     private func acknowledge(
-        _ pending: V01PendingRequest, outcomes: [DeliveryID: DeliveryOutcome], request: V01.Request, key: [UInt8],
+        _ pending: V01PendingRequest, outcomes: [DeliveryID: DeliveryOutcome], request: V01.Request,
         message: Decoded<V01AddressedCommand>
     ) {
         guard let ackKey = V01.AckKey(request.ackKey) else {

@@ -119,7 +119,7 @@ import Testing
             (0..<4).map { place in
                 let (isSettled, isOver) = (place & 2 != 0, place & 1 != 0)
                 var member = member(state)
-                if state == .releasing || state == .releasingSettled { member.heartbeatFailed(at: .at(20_100)) }
+                if state == .releasing || state == .releasingSettled { member.heartbeatFailed() }
                 if isSettled { member.settled(Self.partition) }
                 let second = state == .releasing || state == .releasingSettled ? 21 : isOver ? 20 : 11
                 return (
@@ -241,7 +241,7 @@ import Testing
                     if place == 2 { share.handled(Self.key, .failed, at: .at(10)) }
                     let time = isDue || place == 1 ? 1400 : 700
                     _ = share.advance(to: .at(time))
-                    _ = share.finishedRowsRead(at: .at(time))
+                    _ = share.finishedRowsRead()
                     let actions = share.claimsRead(isClaimed ? [Self.key: claim] : [:], at: .at(time))
                     let number =
                         actions == [.handle(Self.key)] ? 2 : actions == [.takeOverAnswer(Self.key)] ? 3 : share.isOpen(Self.key) ? 4 : 0

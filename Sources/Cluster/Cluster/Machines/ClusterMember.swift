@@ -136,7 +136,7 @@ package struct ClusterMember: Sendable {
     }
 
     /// Records that a heartbeat failed or has an unknown outcome. The next one is sent when it is due.
-    package mutating func heartbeatFailed(at now: Instant) {
+    package mutating func heartbeatFailed() {
         sentAt = nil
     }
 

@@ -146,7 +146,7 @@ package struct ClusterView: Hashable, Sendable {
 /// 5. All leases (including those that have ended) and all partitions are read.
 ///
 /// Rows are changed in the order of their keys. The driver repeats a transaction after a deadlock or serialization failure (40P01, 40001); any other
-/// result except a confirmed commit is ``ClusterMember/heartbeatFailed(at:)``.
+/// result except a confirmed commit is ``ClusterMember/heartbeatFailed()``.
 package struct Heartbeat: Hashable, Sendable {
     package struct LeaseEnd: Hashable, Sendable {
         package let node: NodeID

@@ -23,7 +23,7 @@ package import Core
 package struct MessageShare: Sendable {
     package enum Action: Hashable, Sendable {
         /// Read the rows of finished messages that were added since the last read, pass them to ``finishedElsewhere(_:)``, then call
-        /// ``finishedRowsRead(at:)``; ``readFailed(at:)`` when that is not possible.
+        /// ``finishedRowsRead()``; ``readFailed(at:)`` when that is not possible.
         case readFinishedRows
         /// Look these up in the claims, then ``claimsRead(_:at:)`` or ``readFailed(at:)``.
         case lookUpClaims([MessageKey])
@@ -196,7 +196,7 @@ package struct MessageShare: Sendable {
         for prefix in prefixes { finished.set((), of: prefix) }
     }
 
-    package mutating func finishedRowsRead(at now: Instant) -> [Action] {
+    package mutating func finishedRowsRead() -> [Action] {
         checking = withoutFinished(checking)
         guard checking.isEmpty else { return [.lookUpClaims(checking)] }
         isReading = false

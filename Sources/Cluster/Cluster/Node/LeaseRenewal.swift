@@ -38,7 +38,7 @@ struct LeaseRenewal: Sendable {
                     case .failure(let error):
                         state.heartbeatFailure = error.message
                         state.storeTrouble.heartbeatFailed()
-                        state.member.heartbeatFailed(at: .now)
+                        state.member.heartbeatFailed()
                         return []
                     }
                 }

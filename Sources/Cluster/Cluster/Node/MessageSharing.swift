@@ -66,7 +66,7 @@ struct MessageSharing: Sendable {
             case .readFinishedRows:
                 let read = await readFinishedRows()
                 actions += node.state.withLock { state in
-                    read ? state.share.finishedRowsRead(at: .now) : state.share.readFailed(at: .now)
+                    read ? state.share.finishedRowsRead() : state.share.readFailed(at: .now)
                 }
             case .lookUpClaims(let keys):
                 actions += await lookUpClaims(keys)

@@ -27,8 +27,8 @@ extension DeliveryQueue {
 
     /// The neighbor before the place of a new delivery in a line. nil for the first place: then the release of the present first is undone.
     ///
-    /// Deliveries that a device brings along from another endpoint come in order, and the place of each is mostly behind the one before. It is searched
-    /// from there, or else from the beginning, and from the end at the same time.
+    /// Deliveries moved with a device from another endpoint arrive in order of ids, so the search starts at the last insertion; otherwise at the
+    /// beginning. It runs from both ends.
     private mutating func predecessor(of id: Int64, in line: Line, of device: DeviceID) -> Int64? {
         guard var later = line.last, later > id, let first = line.first else { return line.last }
         var earlier = first
@@ -45,7 +45,7 @@ extension DeliveryQueue {
         return earlier
     }
 
-    mutating func leaveLine(_ id: Int64, _ delivery: Delivery) {
+    mutating func leaveLine(_ delivery: Delivery) {
         if let line = lines[delivery.device] {
             lines[delivery.device]?.count = line.count - 1
             expiring.left(delivery.device, of: line.recipient, isLast: line.count == 1)

@@ -188,7 +188,7 @@ package struct DeliveryQueue: Sendable {
     /// Removes a delivery that is no longer needed. If it is in flight, the outcome of its batch no longer applies to it.
     package mutating func remove(_ id: Int64) {
         guard let delivery = deliveries[id] else { return }
-        leaveLine(id, delivery)
+        leaveLine(delivery)
         deliveries[id] = nil
         fresh.remove(id)
         backlog.remove(id)
@@ -234,7 +234,7 @@ package struct DeliveryQueue: Sendable {
                 case .nothing: takeEarlyProbe()
                 }
             guard !ids.isEmpty else { break }
-            let batch = post(ids, now)
+            let batch = post(ids)
             breaker.began(probe: batch.id)
             actions.append(.post(batch))
         }
@@ -380,7 +380,7 @@ package struct DeliveryQueue: Sendable {
         return [gathered, mayPostDoubtful ? doubtful.first?.key : nil].compactMap(\.self).min()
     }
 
-    private mutating func post(_ ids: [Int64], _ now: Timestamp) -> Batch {
+    private mutating func post(_ ids: [Int64]) -> Batch {
         lastNumber += 1
         allowance?.count -= 1
         let batch = Batch(id: lastNumber, deliveries: ids)

@@ -149,7 +149,7 @@ import Testing
         var cluster = SmallCluster(memberCount: 1)
         cluster.beat(from: 0, to: 1000)
         _ = cluster.members[0].heartbeat(at: .at(2000))
-        cluster.members[0].heartbeatFailed(at: .at(4000))
+        cluster.members[0].heartbeatFailed()
         #expect(cluster.members[0].verdict(on: nil, in: 0, at: .at(5100)) == .notOwner)
         // No node ended the lease: the next renewal continues it, under the same epochs.
         cluster.beat(0, at: 6000)
@@ -248,7 +248,7 @@ import Testing
         let releaseSent = cluster.members[owner].heartbeat(at: .at(time + 1000))
         let release = try #require(releaseSent)
         #expect(release.releases.map(\.isSettled) == [true])
-        cluster.members[owner].heartbeatFailed(at: .at(time + 1500))
+        cluster.members[owner].heartbeatFailed()
         cluster.members[owner].isDraining = false
         let againSent = cluster.members[owner].heartbeat(at: .at(time + 2000))
         let again = try #require(againSent)
@@ -263,7 +263,7 @@ import Testing
         // A minute without the database: each attempt fails. Then the nodes reconnect one after the other.
         for time in stride(from: 6100, through: 66_000, by: 100) {
             for index in 0..<3 where cluster.members[index].heartbeat(at: .at(time)) != nil {
-                cluster.members[index].heartbeatFailed(at: .at(time))
+                cluster.members[index].heartbeatFailed()
             }
         }
         cluster.beat([0], from: 66_100, to: 68_000)

@@ -58,7 +58,7 @@ extension ClusterSimulation {
                 nodes[index].finishedCursors[row.node] = max(nodes[index].finishedCursors[row.node] ?? 0, row.sequence)
                 if plan.mutation != .ignoresFinishedRows { nodes[index].share.finishedElsewhere(row.prefixes) }
             }
-            perform(index, nodes[index].share.finishedRowsRead(at: .at(now)))
+            perform(index, nodes[index].share.finishedRowsRead())
         case .lookUpClaims:
             guard case .claims(let claims) = reply else { return perform(index, nodes[index].share.readFailed(at: .at(now))) }
             var found: [MessageKey: Claim] = [:]
@@ -81,7 +81,7 @@ extension ClusterSimulation {
     }
 
     private mutating func heartbeatEnded(_ index: Int, _ reply: SimulatedDatabase.Reply) {
-        guard case .heartbeat(var view, _, _, _) = reply else { return nodes[index].member.heartbeatFailed(at: clock(index)) }
+        guard case .heartbeat(var view, _, _, _) = reply else { return nodes[index].member.heartbeatFailed() }
         if plan.mutation == .ignoresOlderRules { for lease in view.leases.indices { view.leases[lease].hashingVersion = .max } }
         for change in nodes[index].member.heartbeatCommitted(view, at: clock(index)) {
             switch change {

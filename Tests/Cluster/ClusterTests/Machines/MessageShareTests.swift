@@ -14,7 +14,7 @@ import Testing
         _ share: inout MessageShare, at time: Milliseconds, claims: [MessageKey: Claim] = [:]
     ) -> [MessageShare.Action] {
         guard share.advance(to: .at(time)) == [.readFinishedRows] else { return [] }
-        guard case .lookUpClaims? = share.finishedRowsRead(at: .at(time)).first else { return [] }
+        guard case .lookUpClaims? = share.finishedRowsRead().first else { return [] }
         return share.claimsRead(claims, at: .at(time))
     }
 
@@ -37,7 +37,7 @@ import Testing
         _ = share.heard(key, rank: 1, at: .at(0))
         #expect(share.advance(to: .at(700)) == [.readFinishedRows])
         share.finishedElsewhere([key.prefix])
-        #expect(share.finishedRowsRead(at: .at(700)) == [])
+        #expect(share.finishedRowsRead() == [])
         #expect(share.openCount == 0)
         #expect(share.heard(key, rank: 0, at: .at(800)) == .duplicate)
     }
@@ -48,7 +48,7 @@ import Testing
         _ = share.heard(other, rank: 1, at: .at(100))
         #expect(share.advance(to: .at(700)) == [.readFinishedRows])
         share.finishedElsewhere([key.prefix, other.prefix])
-        #expect(share.finishedRowsRead(at: .at(710)) == [])
+        #expect(share.finishedRowsRead() == [])
         #expect(share.openCount == 1 && share.leftCount == 1)
         #expect(share.advance(to: .at(800)) == [])
         #expect(share.openCount == 0 && share.leftCount == 2)
@@ -59,7 +59,7 @@ import Testing
         _ = share.heard(key, rank: 1, at: .at(1))
         _ = share.heard(other, rank: 1, at: .at(40))
         #expect(share.advance(to: .at(750)) == [.readFinishedRows])
-        #expect(share.finishedRowsRead(at: .at(760)) == [.lookUpClaims([key, other])])
+        #expect(share.finishedRowsRead() == [.lookUpClaims([key, other])])
     }
 
     @Test func onlyOneReadIsUnderWayAtATime() {
@@ -68,7 +68,7 @@ import Testing
         _ = share.heard(other, rank: 1, at: .at(200))
         #expect(share.advance(to: .at(700)) == [.readFinishedRows])
         #expect(share.advance(to: .at(900)) == [])
-        _ = share.finishedRowsRead(at: .at(950))
+        _ = share.finishedRowsRead()
         #expect(share.claimsRead([:], at: .at(950)) == [.handle(key), .readFinishedRows])
     }
 
@@ -79,7 +79,7 @@ import Testing
         #expect(share.advance(to: .at(700)) == [.readFinishedRows])
         #expect(share.advance(to: .at(900)) == [])
         share.abandon(other)
-        _ = share.finishedRowsRead(at: .at(950))
+        _ = share.finishedRowsRead()
         #expect(share.claimsRead([:], at: .at(950)) == [.handle(key)])
         #expect(share.leftCount == 0)
     }
@@ -115,7 +115,7 @@ import Testing
         #expect(check(&share, at: 700, claims: [key: Claim(node: .number(2), kind: .registration)]) == [])
         _ = share.advance(to: .at(1400))
         share.finishedElsewhere([key.prefix])
-        #expect(share.finishedRowsRead(at: .at(1400)) == [] && share.openCount == 0)
+        #expect(share.finishedRowsRead() == [] && share.openCount == 0)
     }
 
     @Test func answerThatCouldNotBeTakenOverIsTriedAgain() {
