@@ -38,7 +38,7 @@ extension SecretText {
     }
 }
 
-/// The identifier of a device at APNs or Firebase.
+/// The identifier of a device at APNs, Firebase or Huawei; for Web Push, the JSON of the subscription.
 public struct DeviceToken: SecretText {
     /// UTF-8. The push service defines form and length.
     public let bytes: [UInt8]

@@ -29,7 +29,7 @@ package struct HTTPLimits: Hashable, Sendable {
 
     /// The listeners. Together they get at most half of `DescriptorLimit.forListeners(of:)`; the other half is for libp2p.
     package enum Listener: CaseIterable, Sendable {
-        /// Status page, metrics, health, feedback.
+        /// The paths of `HealthServer`.
         case status
         case loopbackRelay
         /// For one operator.

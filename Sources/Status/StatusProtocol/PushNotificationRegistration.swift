@@ -16,7 +16,7 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     /// Limit of the number of other fields: scalars may be repeated, and unknown fields occur.
     private static let otherFieldLimit = 256
 
-    /// TokenType: 1 APNs, 2 Firebase. Other values are refused with UNSUPPORTED_TOKEN_TYPE: see ``platform``.
+    /// TokenType: 1 APNs, 2 Firebase, 3 Web Push (an extension; not ``Platform``'s number). Other values are refused with UNSUPPORTED_TOKEN_TYPE: see ``platform``.
     public var tokenType: UInt32 = 0
     /// The device's identifier at the push service; not empty in a valid registration.
     public var deviceToken = DeviceToken("")
@@ -95,6 +95,7 @@ public struct PushNotificationRegistration: Hashable, Sendable {
     }
 
     private static func checkCounts(_ bytes: [UInt8]) throws(ProtobufError) {
+        // The repeated fields; scalars that are repeated count as others.
         var lists = [7: 0, 8: 0, 14: 0, 15: 0]
         var others = 0
         var reader = ProtobufReader(bytes, refusing: .groups)

@@ -3,8 +3,7 @@ public import StatusProtocol
 public import Waku
 public import WakuCrypto
 
-/// A client of push servers of version 0.1: keeps the account's record registered, advertises its devices, discovers the devices of contacts, and
-/// requests notifications for them.
+/// A client of push servers of version 0.1, with the members of ``StatusPushClient``.
 ///
 /// One client has one account and any number of servers, which all get the same record. It accepts only answers signed by the server and
 /// advertisements signed by the registrant. It registers nothing before receiving is enabled, and notifies no device before sending is enabled:

@@ -2,8 +2,7 @@ public import Core
 
 /// A connection to the Waku network: nwaku's REST API, libp2p, or a network inside the process.
 ///
-/// It combines a transport for messages with diagnostics for operators. Code that only moves messages takes `any RelayTransport`;
-/// code that only reports takes `any RelayDiagnostics`.
+/// It combines a transport for messages with diagnostics for operators.
 public protocol Relay: RelayTransport, RelayDiagnostics {}
 
 /// A message that was received, and its pubsub topic.

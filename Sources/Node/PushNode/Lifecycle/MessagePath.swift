@@ -17,7 +17,7 @@ struct MessagePath: Sendable {
     let heard: HeardMessages
 
     /// - Parameters:
-    ///   - limits: see ``NodeService``.
+    ///   - limits: of protocols of other packages that leave their limits to the node.
     ///   - gorush: the endpoints, at least one.
     /// - Throws: `StoreError`, and errors of `makeRelay`.
     init(

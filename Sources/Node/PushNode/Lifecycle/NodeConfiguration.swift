@@ -44,7 +44,7 @@ package struct NodeConfiguration: Sendable {
     package var hasRelay = true
     /// Time without any message on the pubsub topics after which an alarm is raised; nil disables it.
     package var silenceAlarm: Duration?
-    /// Address of `/`, `/metrics`, `/healthz`, `/readyz` and `/feedback`; nil disables HTTP.
+    /// Address of the paths of `HealthServer`; nil disables HTTP.
     package var httpAddress: SocketAddress?
     /// Host names allowed besides loopback names and the HTTP address's own. Requests with other names get 421.
     package var httpHosts: [String] = []

@@ -4,7 +4,7 @@ import Synchronization
 import Waku
 import WakuCrypto
 
-/// A client that commands can run: of the deployed protocol, or of version 0.1.
+/// The common members of `StatusPushClient` and `StatusV01PushClient`, for commands that run either.
 protocol RunnableClient: AnyObject, Sendable {
     static func open(
         identity: PrivateKey, relays: [any Relay], store: any ClientStore, configuration: StatusPushClient.Configuration

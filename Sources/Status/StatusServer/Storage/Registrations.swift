@@ -185,7 +185,7 @@ package struct Registrations: Sendable {
         }
         let tags = QueryTopics(of: key.keyHash)
         let topics = (Value.integer(Int64(tags.deployed.rawValue)), Value.integer(Int64(tags.published.rawValue)))
-        // An installation that someone asked for before it was unregistered stays one.
+        // Stays marked as asked for.
         let isNeverAsked = !wasAsked && head.map { $0.isNeverAsked || $0.neverRegistered } ?? true
         let neverAsked = isNeverAsked ? StatusStorage.NeverAsked.registered : .null
         if let head {
