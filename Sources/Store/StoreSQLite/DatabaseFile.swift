@@ -18,6 +18,9 @@ package enum DatabaseFile {
         return true
     }
 
+    /// The copy of the rows of a database whose file was lost: see ``SQLiteStore/checkFiles()``.
+    static func rescued(_ path: String) -> String { path + ".rescued" }
+
     /// Whether this user can't write the file, or can't make files beside it.
     static func isReadOnly(_ path: String) -> Bool {
         access(path, W_OK) != 0 || access(URL(fileURLWithPath: path).deletingLastPathComponent().path, W_OK) != 0

@@ -20,6 +20,7 @@ final class SQLiteCommitQueue: Sendable {
     private let queue = DispatchQueue(label: "waku-push.store")
     private let pool: DatabasePool
     private let copier: LogCopier
+    private let failure = Mutex<StoreError?>(nil)
     private let checkpoints = Mutex(CheckpointSchedule())
     private let note: @Sendable (CommitEvent) -> Void
 
@@ -44,6 +45,15 @@ final class SQLiteCommitQueue: Sendable {
         }
     }
 
+    /// With which all commits fail; nil if they are carried out.
+    var refusal: StoreError? { failure.withLock(\.self) }
+
+    /// Fails all commits with this error until it is nil. When this returns, no commit is in progress that succeeds.
+    func refuse(_ error: StoreError?) {
+        failure.withLock { $0 = error }
+        if error != nil { queue.sync {} }
+    }
+
     /// Waits until everything added before is done.
     func finish() {
         queue.sync {
@@ -60,9 +70,15 @@ final class SQLiteCommitQueue: Sendable {
 
     private func commit(_ group: [any CommitBatch]) {
         let items = group.flatMap { batch in (0..<batch.count).map { Item(batch: batch, index: $0) } }
-        if !items.isEmpty { commit(items[...]) }
+        let refusal = refusal
+        if let refusal {
+            note(.committed(failure: refusal))
+            for item in items { item.batch.fail(item.index, refusal) }
+        } else if !items.isEmpty {
+            commit(items[...])
+        }
         for batch in group { batch.complete() }
-        if !items.isEmpty { tendLog() }
+        if !items.isEmpty, refusal == nil { tendLog() }
     }
 
     /// Called once the batches of a group are told, so that they do not wait for it.

@@ -18,8 +18,12 @@ extension SQLiteStore {
         }
     }
 
-    /// Checkpoints the log, which shows whether the database can be written.
+    /// Checks whether the files are in place, and checkpoints the log, which shows whether the database can be written.
     package func maintain() async {
+        let lost = await withCheckedContinuation { done in
+            DispatchQueue.global(qos: .utility).async { done.resume(returning: self.checkFiles()) }
+        }
+        if let lost { return monitor.checkpointed(lost) }
         let outcome = await withTaskCancellationHandler {
             await withCheckedContinuation { done in copier.copy { done.resume(returning: $0) } }
         } onCancel: {

@@ -2,6 +2,7 @@ import CSQLite
 import Foundation
 import GRDB
 package import Storage
+import Synchronization
 package import WakuCrypto
 
 /// A ``Store`` in one SQLite file in WAL mode with `synchronous=FULL`. Several processes may use the file at once.
@@ -21,6 +22,9 @@ package final class SQLiteStore: Store {
     let monitor: StoreMonitor
     let readers = ReaderThreads()
     let progress: ReadProgress
+    let files: NamedFiles
+    /// A lost file of the database, by its suffix; see ``checkFiles()``.
+    let loss = Mutex<(suffix: String, error: StoreError)?>(nil)
 
     /// Opens the database, after creating and migrating it if necessary.
     ///
@@ -77,6 +81,7 @@ package final class SQLiteStore: Store {
             try prepare(schema, pool)
             if !isReadOnly { try Self.setUpWriter(pool) }
             sealer = try pool.read { try Sealer(storageKey: storageKey ?? SymmetricKey.random(), in: $0) }
+            files = NamedFiles(of: file)
         } catch {
             throw StoreError(explaining: error, in: path)
         }
@@ -104,6 +109,7 @@ package final class SQLiteStore: Store {
 
     package func readEach<Outcome>(_ commands: [StoreCommand<Outcome>]) throws(StoreError) -> [Result<Outcome, StoreError>] {
         let results: [Result<Outcome, any Error>]
+        try requireFiles()
         do {
             results = try pool.read { db in
                 try commands.map { command in
@@ -126,6 +132,7 @@ package final class SQLiteStore: Store {
     }
 
     package func scan(_ read: Read, _ visit: (Storage.Row) throws -> Bool) throws(StoreError) {
+        try requireFiles()
         do {
             try pool.read { try StoreSession(db: $0).scan(read, visit) }
         } catch {
@@ -147,6 +154,8 @@ package final class SQLiteStore: Store {
     /// next start has the log.
     package func close() throws {
         queue.finish()
+        // A file may have been lost since the last maintenance.
+        if !isReadOnly { checkFiles() }
         copier.close()
         // The last connection to close is read-only and does not checkpoint.
         let isEmptied = !isReadOnly && !copier.wasInterrupted
@@ -192,7 +201,8 @@ package final class SQLiteStore: Store {
     ) throws(StoreError) -> DatabasePool {
         setUpLibrary()
         let exists = try DatabaseFile.exists(at: path)
-        guard exists || mayCreate else {
+        // A copy of a lost database is restored, or deleted, first.
+        guard exists || mayCreate && access(DatabaseFile.rescued(path), F_OK) != 0 else {
             throw StoreError(noDatabaseAt: path)
         }
         if !exists {

@@ -168,7 +168,7 @@ package enum StoreBackup {
         }
     }
 
-    private static func sync(_ path: String) throws {
+    static func sync(_ path: String) throws {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         defer { close(file) }
         guard file >= 0, fsync(file) == 0 else { throw DatabaseError(resultCode: .SQLITE_IOERR) }

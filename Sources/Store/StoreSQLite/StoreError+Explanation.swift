@@ -1,3 +1,4 @@
+import Foundation
 import GRDB
 import Storage
 import WakuCrypto
@@ -24,7 +25,13 @@ extension StoreError {
     }
 
     init(noDatabaseAt path: String) {
-        self.init(code: .missing, message: "there is no database at \(path): has the daemon run with this data folder?")
+        let copy = DatabaseFile.rescued(path)
+        let hint =
+            access(copy, F_OK) == 0
+            ? "its file was deleted, moved or replaced under a daemon, which copied its rows: waku-push admin restore \(copy), or delete that "
+                + "file to begin anew"
+            : "has the daemon run with this data folder?"
+        self.init(code: .missing, message: "there is no database at \(path): \(hint)")
     }
 
     init(newerIn place: String) {

@@ -52,6 +52,24 @@ struct DiskFaultTests {
         }
     }
 
+    @Test("A daemon whose database is deleted copies its rows and stops on SIGTERM; the next one starts once they are restored")
+    func deletedDatabase() async throws {
+        let daemon = try await Daemon.start(standard)
+        let client = try KeyFile(in: folder, "client.key")
+        #expect(try await register(daemon, client).status == 0)
+        try FileManager.default.removeItem(atPath: data + "/waku-push.sqlite")
+        let copy = data + "/waku-push.sqlite.rescued"
+        try await eventually { try await readiness(daemon).contains("waku-push admin restore \(copy)") }
+        #expect(await daemon.stop().status == 0)
+        let refused = try await run(["serve", "--relay", "loopback"] + standard)
+        #expect(refused.status == 65)
+        #expect(refused.failure?.contains("waku-push admin restore \(copy)") == true, "\(refused.errors)")
+        #expect(try await run(["admin", "restore", copy] + ["--data", data, "--identity", server.path]).status == 0)
+        let next = try await Daemon.start(standard)
+        try await expectQueriesFind([client], next)
+        _ = await next.stop()
+    }
+
     @Test("A command whose output can't be written fails", arguments: [">/dev/full", ">&-"])
     func fullOutput(redirection: String) async throws {
         let command = ["identity", "new", "--out", folder.path + "/new.key"]
