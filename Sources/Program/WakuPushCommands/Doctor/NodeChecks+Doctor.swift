@@ -15,7 +15,9 @@ extension NodeChecks {
         let known = (machine + facts.protocols + facts.webPush).filter { $0.verdict == .fail }.map(\.text)
         // Failures of options may name file and line first.
         let obstacles = facts.obstacles.filter { obstacle in !known.contains { obstacle.text.hasSuffix($0) } }
-        return machine + [database(facts.database)] + obstacles + facts.protocols + facts.unserved + [daemon(facts.daemon)]
+        return machine + [database(facts.database, of: facts.daemon)] + obstacles + facts.protocols + facts.unserved + [
+            daemon(facts.daemon)
+        ]
             + cluster(facts.daemon) + facts.relays.flatMap { relay($0, topics: facts.pubsubTopics, isOnly: facts.relays.count == 1) }
             + gaps(facts) + [selfTest(facts)]
             + facts.gorushes.flatMap { gorush($0, facts) } + webPush(facts.daemon) + facts.webPush
@@ -59,6 +61,22 @@ extension NodeChecks {
 
     /// A request takes some nine round trips, three of them commits, and is to be answered within 3 s.
     private static let tolerableCommit = Duration.milliseconds(50)
+
+    /// - Parameter daemon: nil if none answers. It knows more of the database that it has open than this program, which finds a lost file to be missing, and
+    ///   one that a hanging commit has locked to be in use.
+    static func database(_ database: DoctorFacts.Database, of daemon: NodeStatus?) -> Finding {
+        let finding = Self.database(database)
+        if case .inspected = database { return finding }
+        if let known = daemon?.findings.first(where: { $0.check == "store" && $0.verdict == .fail }) {
+            return Finding("database", .fail, known.text, remedy: known.remedy)
+        }
+        if case .missing = database, daemon != nil {
+            return Finding(
+                "database", .fail, "gone, beside a running daemon",
+                remedy: "run doctor again in 10 s: the daemon notices, and copies its rows")
+        }
+        return finding
+    }
 
     static func database(_ database: DoctorFacts.Database) -> Finding {
         switch database {

@@ -134,6 +134,18 @@ struct NodeChecksTests {
         #expect(finding.text == "push_service_credentials: gorush's certificate, key or account is not accepted (apn: credentials)")
     }
 
+    @Test func aDaemonKnowsMoreOfTheDatabaseThatItHasOpen() {
+        func found(_ database: DoctorFacts.Database, _ daemon: NodeStatus?) -> Finding { NodeChecks.database(database, of: daemon) }
+        let failing = Self.status(findings: [NodeChecks.store(failure: "the disk has not answered for 12 s")])
+        for database in [DoctorFacts.Database.missing, .unusable("is locked by another program")] {
+            #expect(found(database, failing) == Finding("database", .fail, "the disk has not answered for 12 s"))
+        }
+        #expect(found(.missing, Self.status()).verdict == .fail)
+        #expect(found(.missing, nil).verdict == .ok)
+        #expect(found(.unusable("is locked by another program"), Self.status()).text == "is locked by another program")
+        #expect(found(.inspected(StoreInspection(), RegistrationStatistics()), failing).verdict == .ok)
+    }
+
     @Test func theDatabaseAndTheDaemon() throws {
         try expect("database", .fail, "belongs to another identity") { $0.database = .unusable("it belongs to another identity") }
         try expect("database", .fail, "damaged: row 3 missing") {
