@@ -47,6 +47,10 @@ extension StoreError {
     private init(_ error: DatabaseError, _ database: String, isOnReadOnlyDisk: Bool, hasInodes: Bool) {
         let code = error.extendedResultCode.rawValue
         switch error.resultCode {
+        case .SQLITE_IOERR where error.isDamage:
+            self.init(
+                code: .damaged,
+                message: "\(database) can't be read (SQLite code \(code)): look at the disk; if that is sound, restore a backup")
         case _ where error.isDamage:
             self.init(code: .damaged, message: "\(database) is damaged: restore a backup, or move the file away (SQLite code \(code))")
         case .SQLITE_READONLY where isOnReadOnlyDisk, .SQLITE_CANTOPEN where isOnReadOnlyDisk:

@@ -107,14 +107,14 @@ struct NodeStoreFaultTests {
 
     @Test(
         "Unreadable rows are answered INTERNAL_ERROR or not at all, and reported until they can be read again",
-        arguments: [Code.readError, Code.corrupt])
-    func reading(code: Int32) async throws {
+        arguments: [(Code.readError, "can't be read"), (Code.corrupt, "is damaged")])
+    func reading(code: Int32, complaint: String) async throws {
         try await fixture.withNode { [bob] node async throws in #expect(try await node.register(bob) == nil) }
         try await fixture.withNode(configure: { $0.maintenanceInterval = .milliseconds(50) }) { [bob, faults] node async throws in
             defer { faults.clear() }
             faults.add(.code(code), to: .read)
             #expect(try await node.notify(bob) == .internalError)
-            try await node.wait { node.node.obstacles.contains { $0.hasPrefix("store: the database in the data folder is damaged") } }
+            try await node.wait { node.node.obstacles.contains { $0.hasPrefix("store: the database in the data folder \(complaint)") } }
             #expect(node.gorush.attempts == 0)
             faults.clear()
             try await node.wait { node.node.obstacles.isEmpty }

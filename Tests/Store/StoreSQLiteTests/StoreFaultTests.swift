@@ -118,8 +118,13 @@ struct StoreFaultTests {
         #expect(try fixture.open().version(of: "phone") == nil)
     }
 
-    @Test("A read failure is reported until everything can be read again", arguments: [ResultCode.SQLITE_IOERR_READ, .SQLITE_CORRUPT])
-    func reading(code: ResultCode) async throws {
+    @Test(
+        "A read failure is reported until everything can be read again",
+        arguments: [
+            (ResultCode.SQLITE_IOERR_READ, "can't be read (SQLite code 266): look at the disk"),
+            (.SQLITE_CORRUPT, "is damaged: restore a backup"),
+        ])
+    func reading(code: ResultCode, complaint: String) async throws {
         let first = try fixture.open()
         try await first.put("phone")
         try first.close()
@@ -128,13 +133,13 @@ struct StoreFaultTests {
         faults.add(.code(code.rawValue), to: .read)
         // Opening has cached some pages, but none of this table.
         #expect(throws: StoreError.self) { try store.version(of: "phone") }
-        #expect(store.failure?.contains("is damaged") == true)
+        #expect(store.failure?.contains(complaint) == true)
         try await store.commit(.change([Properties.set("alive", to: [1])]))
-        #expect(store.failure?.contains("is damaged") == true)
+        #expect(store.failure?.contains(complaint) == true)
         await store.check()
-        #expect(store.failure?.contains("is damaged") == true)
+        #expect(store.failure?.contains(complaint) == true)
         faults.clear()
-        #expect(store.failure?.contains("is damaged") == true)
+        #expect(store.failure?.contains(complaint) == true)
         await store.check()
         #expect(store.failure == nil)
         #expect(try store.version(of: "phone") == 1)
