@@ -43,8 +43,10 @@ struct HangingStoreTests {
         "Relay, registrations, HTTP, admin and the liveness check continue, readiness reports the reason, and waiting queries are answered later"
     )
     func hanging() async throws {
-        let fixture = try NodeFixture()
-        try await fixture.withNode(configure: { $0.httpAddress = SocketAddress(host: "127.0.0.1", port: 0) }) { node async throws in
+        let (fixture, log) = (try NodeFixture(), RecordedLog())
+        try await fixture.withNode(
+            configure: { $0.httpAddress = SocketAddress(host: "127.0.0.1", port: 0) }, logger: log.logger
+        ) { node async throws in
             let bob = TestClient(of: node.server)
             try await node.register(bob)
             _ = try await node.withClient { try await $0.query(bob.identity.publicKey, at: node.server, timeout: .seconds(60)) }
@@ -67,9 +69,11 @@ struct HangingStoreTests {
             let ready = try await node.get("/readyz")
             #expect(ready.status == 503)
             #expect(String(decoding: ready.body, as: UTF8.self).contains("the disk has not answered for"))
+            try await node.wait { log.contains("store unavailable reason=the disk has not answered for") }
             hang.end()
             for query in queries { #expect(try await query.value.count == 1) }
             #expect(try await node.get("/readyz").status == 200)
+            try await node.wait { log.contains("store available again") }
         }
     }
 }

@@ -163,9 +163,9 @@ struct MaintenanceTests {
         async let run: Void = services.run()
         try await node.wait { log.contains("node started") }
         #expect(!log.contains("store available again"))
-        // SQLITE_FULL.
-        faults.add(.code(13), to: .write)
-        try await node.wait { log.contains("store unavailable for writing") }
+        // SQLITE_IOERR_WRITE.
+        faults.add(.code(778), to: .write)
+        try await node.wait { log.contains("error store unavailable reason=the disk fails") }
         #expect(!log.contains("store available again"))
         faults.clear()
         try await node.wait { log.contains("store available again") }

@@ -91,7 +91,7 @@ struct NodeFixture {
     ///   - makeRelay: makes a relay besides or instead of the loopback relay.
     func withNode<R: Sendable>(
         configure: (inout ServerConfiguration) -> Void = { _ in }, posting: (any NotificationPosting)? = nil,
-        endpoints: [GorushEndpoint]? = nil,
+        endpoints: [GorushEndpoint]? = nil, logger: Logger? = nil,
         now: @escaping @Sendable () -> Timestamp = Timestamp.now, makeRelay: ((RelayNeeds, LoopbackParticipant) throws -> any Relay)? = nil,
         _ body: @escaping @Sendable (RunningNode) async throws -> R
     ) async throws -> R {
@@ -102,14 +102,14 @@ struct NodeFixture {
         configuration.replyDelay = .zero
         configuration.deriveAheadLimit = nil
         configure(&configuration)
-        let quiet = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-        let server = try Server(configuration, gorush: endpoints ?? [GorushEndpoint(posting ?? gorush)], logger: quiet, now: now) {
+        let logger = logger ?? Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let server = try Server(configuration, gorush: endpoints ?? [GorushEndpoint(posting ?? gorush)], logger: logger, now: now) {
             [network] needs in
             let relay = network.relay(pubsubTopics: needs.pubsubTopics)
             return try makeRelay?(needs, relay) ?? relay
         }
         let node = server.node
-        let services = ServiceGroup(services: [node], logger: quiet)
+        let services = ServiceGroup(services: [node], logger: logger)
         return try await withThrowingTaskGroup(of: R?.self) { group in
             group.addTask {
                 try await services.run()

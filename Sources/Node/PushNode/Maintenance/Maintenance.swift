@@ -79,7 +79,7 @@ struct Maintenance: Sendable {
     private static let harmlessLead = Duration.seconds(600)
     /// Long, because expiry scans all registrations.
     private static let expiryInterval = Duration.seconds(3600)
-    private static let unavailable = "store unavailable for writing"
+    private static let unstored = "failed to store the relay's cursors"
     private static let retainedRowLimit = 2_000_000
     /// Longer than the overlap of a catch-up before the cursor, plus the error of senders' clocks.
     private static let handledMargin = Duration.seconds(180)
@@ -196,14 +196,11 @@ struct Maintenance: Sendable {
             // Written even without changes, to detect that the store can't be written, or can again.
             try await store.commit(
                 StoreCommand.all([OutageRecord.recordAlive(at: now), .change(NodeStorage.remember(handled, at: now)), save]))
-            if activity.hasFailed.exchange(false, ordering: .relaxed) {
-                base.errors.ended(Self.unavailable)
-                base.logger.info("store available again")
-            }
+            if activity.hasFailed.exchange(false, ordering: .relaxed) { base.errors.ended(Self.unstored) }
         } catch {
             path.handled.putBack(handled)
             activity.hasFailed.store(true, ordering: .relaxed)
-            base.errors.log(Self.unavailable, reason: error.message)
+            base.errors.log(Self.unstored, reason: error.message)
         }
     }
 

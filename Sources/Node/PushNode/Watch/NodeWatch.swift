@@ -43,7 +43,7 @@ final class NodeWatch: Sendable {
         } else {
             base.alarms.clear(.relayDetached)
         }
-        base.alarms.set(.storeFails, base.store.failure)
+        checkStore()
         // With several nodes, the database's clock is the reference.
         if !base.cluster.isShared, let ahead = path.relay.clockAhead { base.clock.compared(ahead: .zero - ahead, of: "the Waku node's") }
         checkRelayRanks()
@@ -56,6 +56,16 @@ final class NodeWatch: Sendable {
         case nil: break
         }
         base.alarms.set(.silence, silenceObstacle)
+    }
+
+    private func checkStore() {
+        let (failure, wasFailing) = (base.store.failure, base.alarms.isActive(.storeFails))
+        base.alarms.set(.storeFails, failure)
+        switch (failure, wasFailing) {
+        case (let reason?, false): base.logger.error("store unavailable", metadata: ["reason": "\(reason)"])
+        case (nil, true): base.logger.info("store available again")
+        default: break
+        }
     }
 
     private func checkRelayRanks() {
