@@ -285,8 +285,8 @@ import WakuCrypto
         for await event in events {
             if case .storeFailed = event { break }
         }
-        running.cancel()
         store.setFailing(false)
+        running.cancel()
         await running.value
         #expect(try await self.client(store: store).isSending)
     }
