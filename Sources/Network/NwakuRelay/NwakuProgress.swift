@@ -34,9 +34,8 @@ struct NwakuProgress {
 
     /// Begins a run. After another one, which was cancelled, messages that it fetched may not have been delivered.
     mutating func begin() {
-        guard attachment.hasPolled else { return }
-        attachment.noteCancellation()
         for index in catchUps.indices { catchUps[index].noteCancellation() }
+        if attachment.hasPolled { attachment.noteCancellation() }
     }
 
     /// Records the messages of one topic's poll.

@@ -59,6 +59,8 @@ public final class NwakuRESTRelay: Relay {
         var catchUpPeriod = Duration.seconds(5)
         /// ``StoreCatchUp/Configuration/settling``
         var settling = Duration.seconds(1)
+        /// ``StoreCatchUp/Configuration/patience``
+        var patience = Duration.milliseconds(1500)
     }
 
     package let api: NwakuAPI
@@ -113,6 +115,7 @@ public final class NwakuRESTRelay: Relay {
                     cacheCapacity: configuration.cacheCapacity, backoff: timing.nodeBackoff),
                 catchUp: StoreCatchUp.Configuration(
                     contentTopics: configuration.catchUpTopics, learned: configuration.learnedTopics, settling: timing.settling,
+                    patience: timing.patience,
                     shortestPeriod: timing.catchUpPeriod, backoff: timing.storeBackoff),
                 lastSeen: configuration.lastSeen, at: .now()))
     }
@@ -203,34 +206,41 @@ public final class NwakuRESTRelay: Relay {
 
     private func poll(deliver: @Sendable ([ReceivedMessage]) async -> Void, gapFound: @Sendable () -> Void) async {
         let sent = Moment.now()
-        var count = 0
-        do {
-            for (index, topic) in topics.enumerated() {
+        var polls: [NwakuAPI.Poll] = []
+        var failure: NwakuAPIError?
+        do throws(NwakuAPIError) {
+            for topic in topics {
                 let start = Date()
                 let poll = try await api.messages(on: topic, wants: wants)
-                if index == 0 { note(progress.withLock { $0.resumed(by: sent, at: .now()) }, gapFound) }
                 compareClocks(poll.date, from: start)
-                count += poll.elementCount
-                noteUnreadable(poll.unreadableCount, in: "poll")
-                if poll.unwantedCount > 0 { report(.foreign(poll.unwantedCount)) }
-                guard !poll.messages.isEmpty else { continue }
-                await letMissedMessagesGoFirst(on: index)
-                // In batches, so that a response with a million messages does not delay cancellation.
-                for messages in poll.messages.chunks(of: Self.batchLimit).map(Array.init) where !Task.isCancelled {
-                    progress.withLock { $0.noteReceived(messages, on: index) }
-                    await deliver(messages)
-                }
+                polls.append(poll)
             }
+            note(progress.withLock { $0.resumed(by: sent, at: .now()) }, gapFound)
         } catch {
-            progress.withLock {
-                if error.code == .status(404) {
+            failure = error
+        }
+        // Also after a failure: the node has them no more.
+        for (index, poll) in polls.enumerated() {
+            noteUnreadable(poll.unreadableCount, in: "poll")
+            if poll.unwantedCount > 0 { report(.foreign(poll.unwantedCount)) }
+            guard !poll.messages.isEmpty else { continue }
+            await letMissedMessagesGoFirst(on: index)
+            // In batches, so that a response with a million messages does not delay cancellation.
+            for messages in poll.messages.chunks(of: Self.batchLimit).map(Array.init) where !Task.isCancelled {
+                progress.withLock { $0.noteReceived(messages, on: index) }
+                await deliver(messages)
+            }
+        }
+        if let failure {
+            return progress.withLock {
+                if failure.code == .status(404) {
                     $0.attachment.subscriptionLost(at: .now(), jitter: .random(in: 0...1))
                 } else {
-                    $0.attachment.failed(error.message, at: .now(), jitter: .random(in: 0...1))
+                    $0.attachment.failed(failure.message, at: .now(), jitter: .random(in: 0...1))
                 }
             }
-            return
         }
+        let count = polls.reduce(0) { $0 + $1.elementCount }
         // Messages fetched during cancellation may not have been processed.
         guard !Task.isCancelled else { return }
         if state != .attached { publisher.noteReconnection() }

@@ -21,6 +21,11 @@ package enum DatabaseFile {
     /// The copy of the rows of a database whose file was lost: see ``SQLiteStore/checkFiles()``.
     static func rescued(_ path: String) -> String { path + ".rescued" }
 
+    /// Whether there is such a copy, or a part of one: the daemon may have been killed meanwhile.
+    package static func isRescued(_ path: String) -> Bool {
+        ["", ".partial"].contains { access(rescued(path) + $0, F_OK) == 0 }
+    }
+
     /// Whether this user can't write the file, or can't make files beside it.
     static func isReadOnly(_ path: String) -> Bool {
         access(path, W_OK) != 0 || access(URL(fileURLWithPath: path).deletingLastPathComponent().path, W_OK) != 0

@@ -11,23 +11,33 @@ extension SQLiteStore {
     func checkFiles() -> StoreError? {
         loss.withLock { loss in
             guard let suffix = files.lost else {
+                // A reader that was opened meanwhile has another file.
+                if queue.refusal != nil { pool.invalidateReadOnlyConnections() }
                 if loss?.suffix == "" { unlink(DatabaseFile.rescued(path)) }
                 loss = nil
                 queue.refuse(nil)
                 return nil
             }
-            if let loss, loss.suffix == suffix { return loss.error }
+            if let loss, loss.suffix == suffix {
+                // A read may have kept the first attempt from it.
+                emptyLogOfLostFile()
+                return loss.error
+            }
             let cause = "\(path)\(suffix) was deleted, moved or replaced under the daemon, which does not use it any more"
             // Before the copy, which has all acknowledged changes then.
             queue.refuse(StoreError(code: .unavailable, message: "\(cause): its rows are being copied"))
             let error = suffix.isEmpty ? rescue(cause) : StoreError(code: .unavailable, message: "\(cause): restart it; no row is lost")
-            // Else the next program would apply the log to another database of this name, and a killed process leave a part of the changes in it.
-            try? pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
+            emptyLogOfLostFile()
             // A copy that failed is tried again.
             if error.code != .cannotCreate { loss = (suffix, error) }
             queue.refuse(error)
             return error
         }
+    }
+
+    /// Else the next program would apply the log to another database of this name, and a killed process leave a part of the changes in it.
+    private func emptyLogOfLostFile() {
+        try? pool.writeWithoutTransaction { _ = try $0.checkpoint(.truncate) }
     }
 
     /// A further connection for reads would open another file of this name.

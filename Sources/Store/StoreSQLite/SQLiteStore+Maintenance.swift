@@ -44,7 +44,8 @@ extension SQLiteStore {
     }
 
     package func recheck() async {
-        if monitor.wantsCheck { await check() }
+        // Not beside the copy of a lost file's rows, for which it would wait.
+        if monitor.wantsCheck, queue.refusal == nil { await check() }
     }
 
     private func finishCheckpoint() async {

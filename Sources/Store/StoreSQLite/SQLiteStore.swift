@@ -155,10 +155,10 @@ package final class SQLiteStore: Store {
     package func close() throws {
         queue.finish()
         // A file may have been lost since the last maintenance.
-        if !isReadOnly { checkFiles() }
+        if !isReadOnly, let lost = checkFiles() { monitor.checkpointed(lost) }
         copier.close()
         // The last connection to close is read-only and does not checkpoint.
-        let isEmptied = !isReadOnly && !copier.wasInterrupted
+        let isEmptied = !isReadOnly && (!copier.wasInterrupted || queue.refusal != nil)
         let moved = Result { if isEmptied { try pool.writeWithoutTransaction(emptyLog) } }
         try pool.close()
         try moved.get()
@@ -202,7 +202,7 @@ package final class SQLiteStore: Store {
         setUpLibrary()
         let exists = try DatabaseFile.exists(at: path)
         // A copy of a lost database is restored, or deleted, first.
-        guard exists || mayCreate && access(DatabaseFile.rescued(path), F_OK) != 0 else {
+        guard exists || mayCreate && !DatabaseFile.isRescued(path) else {
             throw StoreError(noDatabaseAt: path)
         }
         if !exists {

@@ -24,10 +24,10 @@ extension StoreError {
         }
     }
 
-    init(noDatabaseAt path: String) {
+    package init(noDatabaseAt path: String) {
         let copy = DatabaseFile.rescued(path)
         let hint =
-            access(copy, F_OK) == 0
+            DatabaseFile.isRescued(path)
             ? "its file was deleted, moved or replaced under a daemon, which copied its rows: waku-push admin restore \(copy), or delete that "
                 + "file to begin anew"
             : "has the daemon run with this data folder?"

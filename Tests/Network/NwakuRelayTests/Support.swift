@@ -131,7 +131,9 @@ func makeRelay(
             address: api.address, pollInterval: pollInterval, catchUpTopics: catchUpTopics,
             lastSeen: lastSeen.map { [.statusDefault: $0] } ?? [:], wants: wants, report: report),
         api: api, logger: logger,
-        timing: NwakuRESTRelay.Timing(nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5))
+        timing: NwakuRESTRelay.Timing(
+            nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5),
+            patience: .seconds(60))
     )
 }
 

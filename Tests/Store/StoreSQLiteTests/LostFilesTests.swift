@@ -48,6 +48,10 @@ struct LostFilesTests {
         let error = #expect(throws: StoreError.self) { try fixture.reopened() }
         #expect(error?.code == .missing)
         #expect(error?.message.contains("waku-push admin restore \(copy)") == true)
+        // As when the daemon was killed while it copied.
+        rename(copy, copy + ".partial")
+        #expect(throws: StoreError.self) { try fixture.reopened() }
+        rename(copy + ".partial", copy)
         #expect(!exists(fixture.path))
         let reopened = try restored()
         #expect(try reopened.version(of: "kept") == 7)

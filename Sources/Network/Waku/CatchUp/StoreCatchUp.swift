@@ -20,6 +20,8 @@ package struct StoreCatchUp {
         package var settling = Duration.seconds(1)
         /// The minimum time between the starts of two walks.
         package var shortestPeriod = Duration.seconds(5)
+        /// How long live messages wait for a walk: see ``StoreCatchUp/isBehind(at:)``. Clients wait 3 s for an answer.
+        package var patience = Duration.milliseconds(1500)
         /// The number of messages after which a query ends, unless they are of a longer time than ``overlap``: then its next part begins.
         package var messageLimit = 100_000
         /// The maximum number of full parts of a query.
@@ -31,14 +33,15 @@ package struct StoreCatchUp {
 
         package init(
             contentTopics: [ContentTopic], learned: (any LearnedContentTopics)? = nil, storeCount: Int = 1,
-            settling: Duration = .seconds(1), shortestPeriod: Duration = .seconds(5), messageLimit: Int = 100_000,
-            pageLimit: Int = 10_000,
+            settling: Duration = .seconds(1), patience: Duration = .milliseconds(1500), shortestPeriod: Duration = .seconds(5),
+            messageLimit: Int = 100_000, pageLimit: Int = 10_000,
             rememberedHashCount: Int = 20_000, backoff: ExponentialBackoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
         ) {
             self.contentTopics = contentTopics
             self.learned = learned
             self.storeCount = storeCount
             self.settling = settling
+            self.patience = patience
             self.shortestPeriod = shortestPeriod
             self.messageLimit = messageLimit
             self.pageLimit = pageLimit
@@ -73,8 +76,6 @@ package struct StoreCatchUp {
         package var cutShort: CutShort?
     }
 
-    /// How long live messages wait for a walk: see ``isBehind(at:)``. Clients wait 3 s for an answer.
-    package static let patience = Duration.milliseconds(1500)
     /// How far back to look when the stored time of the previous run is unusable because it is in the future.
     package static let clockLookBack = Duration.seconds(3600)
     /// This many failures in a row are reported as an alarm: a store that is found or answers within seconds is none.
@@ -108,8 +109,11 @@ package struct StoreCatchUp {
     }
 
     /// Whether live messages should wait, because earlier ones are being read from a store: a request is otherwise decided before the registration that it
-    /// is about. Ends with the first walk after a gap that goes first, or after ``patience``.
-    package func isBehind(at now: Instant) -> Bool { stores.contains { $0.isBehind(at: now) } }
+    /// is about. Ends with a walk, or after ``Configuration/patience``. Stores that fail are waited for only while all do.
+    package func isBehind(at now: Instant) -> Bool {
+        let working = stores.filter { $0.failures == 0 }
+        return (working.isEmpty ? stores : working).contains { $0.isBehind(at: now) }
+    }
 
     /// Records that messages since `start` may be lost.
     ///

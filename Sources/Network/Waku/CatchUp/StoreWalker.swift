@@ -57,7 +57,7 @@ struct StoreWalker {
     private var gaps: [Gap] = []
     private var walk: Walk?
     private var lastStart: Instant?
-    /// When the first gap that goes first was noted, since the end of the last walk.
+    /// When the first gap that goes first was noted since a walk ended.
     private var behindSince: Instant?
     private var pageSize = StorePageSize()
     /// Failures in a row.
@@ -84,11 +84,13 @@ struct StoreWalker {
     }
 
     /// Whether to let this store's messages go first: a walk is due or in progress, and has not taken long.
-    func isBehind(at now: Instant) -> Bool { behindSince.map { now < $0 + StoreCatchUp.patience } ?? false }
+    func isBehind(at now: Instant) -> Bool { behindSince.map { now < $0 + configuration.patience } ?? false }
 
     mutating func noteGap(from start: Moment, goesFirst: Bool = false, at now: Moment) {
         isRead = false
-        if goesFirst { behindSince = behindSince ?? now.instant }
+        // A walk that may not begin soon is not waited for: a relay that comes and goes would hold messages all the time.
+        let canWalk = lastStart.map { $0 + configuration.shortestPeriod < now.instant + configuration.patience } ?? true
+        if goesFirst, canWalk { behindSince = behindSince ?? now.instant }
         if gaps.count < 2 {
             gaps.append(Gap(from: start, notedAt: now.instant))
         } else {

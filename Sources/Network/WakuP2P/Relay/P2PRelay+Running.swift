@@ -28,10 +28,12 @@ extension P2PRelay {
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await self.inbox.forEachBatch { batch in
-                    self.lockedState.withLock { $0.noteReceived(batch) }
-                    while !Task.isCancelled, self.lockedState.withLock({ $0.progress.isBehind(at: .now) }) {
+                    let end = Instant.now + self.lockedState.withLock(\.progress.patience)
+                    while !Task.isCancelled, Instant.now < end, self.lockedState.withLock({ $0.progress.isBehind(at: .now) }) {
                         try? await Task.sleep(for: .milliseconds(20))
                     }
+                    // Not before: a walk meanwhile delivers them in the order of the store.
+                    self.lockedState.withLock { $0.noteReceived(batch) }
                     await deliver(batch)
                 }
             }

@@ -180,7 +180,9 @@ struct DoctorExamination {
         let key = identity.map(Sealer.storageKey)
         if case .postgreSQL(let address) = try location(setup) { return database(at: address, key) }
         do throws(StoreError) {
-            guard try DatabaseFile.exists(at: path) else { return .missing }
+            guard try DatabaseFile.exists(at: path) else {
+                return DatabaseFile.isRescued(path) ? .unusable(StoreError(noDatabaseAt: path).message) : .missing
+            }
             let inspection = try StoreInspection(of: path, storageKey: key, parts: NodeAssembly.parts, isThorough: false)
             return try inspected(inspection, in: try NodeAssembly.existingStore(in: options.data, of: identity))
         } catch {
