@@ -59,8 +59,8 @@ public final class NwakuRESTRelay: Relay {
         var catchUpPeriod = Duration.seconds(5)
         /// ``StoreCatchUp/Configuration/settling``
         var settling = Duration.seconds(1)
-        /// ``StoreCatchUp/Configuration/patience``
-        var patience = Duration.milliseconds(1500)
+        /// ``StoreCatchUp/Configuration/liveWaitLimit``
+        var liveWaitLimit = Duration.milliseconds(1500)
     }
 
     package let api: NwakuAPI
@@ -115,7 +115,7 @@ public final class NwakuRESTRelay: Relay {
                     cacheCapacity: configuration.cacheCapacity, backoff: timing.nodeBackoff),
                 catchUp: StoreCatchUp.Configuration(
                     contentTopics: configuration.catchUpTopics, learned: configuration.learnedTopics, settling: timing.settling,
-                    patience: timing.patience,
+                    liveWaitLimit: timing.liveWaitLimit,
                     shortestPeriod: timing.catchUpPeriod, backoff: timing.storeBackoff),
                 lastSeen: configuration.lastSeen, at: .now()))
     }

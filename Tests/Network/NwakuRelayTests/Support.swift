@@ -133,7 +133,7 @@ func makeRelay(
         api: api, logger: logger,
         timing: NwakuRESTRelay.Timing(
             nodeBackoff: short, storeBackoff: short, catchUpPeriod: .milliseconds(10), settling: .milliseconds(5),
-            patience: .seconds(60))
+            liveWaitLimit: .seconds(60))
     )
 }
 

@@ -21,7 +21,7 @@ package struct StoreCatchUp {
         /// The minimum time between the starts of two walks.
         package var shortestPeriod = Duration.seconds(5)
         /// How long live messages wait for a walk: see ``StoreCatchUp/isBehind(at:)``. Clients wait 3 s for an answer.
-        package var patience = Duration.milliseconds(1500)
+        package var liveWaitLimit = Duration.milliseconds(1500)
         /// The number of messages after which a query ends, unless they are of a longer time than ``overlap``: then its next part begins.
         package var messageLimit = 100_000
         /// The maximum number of full parts of a query.
@@ -33,7 +33,7 @@ package struct StoreCatchUp {
 
         package init(
             contentTopics: [ContentTopic], learned: (any LearnedContentTopics)? = nil, storeCount: Int = 1,
-            settling: Duration = .seconds(1), patience: Duration = .milliseconds(1500), shortestPeriod: Duration = .seconds(5),
+            settling: Duration = .seconds(1), liveWaitLimit: Duration = .milliseconds(1500), shortestPeriod: Duration = .seconds(5),
             messageLimit: Int = 100_000, pageLimit: Int = 10_000,
             rememberedHashCount: Int = 20_000, backoff: ExponentialBackoff = ExponentialBackoff(initial: .seconds(1), maximum: .seconds(60))
         ) {
@@ -41,7 +41,7 @@ package struct StoreCatchUp {
             self.learned = learned
             self.storeCount = storeCount
             self.settling = settling
-            self.patience = patience
+            self.liveWaitLimit = liveWaitLimit
             self.shortestPeriod = shortestPeriod
             self.messageLimit = messageLimit
             self.pageLimit = pageLimit
@@ -109,7 +109,7 @@ package struct StoreCatchUp {
     }
 
     /// Whether live messages should wait, because earlier ones are being read from a store: a request is otherwise decided before the registration that it
-    /// is about. Ends with a walk, or after ``Configuration/patience``. Stores that fail are waited for only while all do.
+    /// is about. Ends with a walk, or after ``Configuration/liveWaitLimit``. Stores that fail are waited for only while all do.
     package func isBehind(at now: Instant) -> Bool {
         let working = stores.filter { $0.failures == 0 }
         return (working.isEmpty ? stores : working).contains { $0.isBehind(at: now) }

@@ -84,12 +84,12 @@ struct StoreWalker {
     }
 
     /// Whether to let this store's messages go first: a walk is due or in progress, and has not taken long.
-    func isBehind(at now: Instant) -> Bool { behindSince.map { now < $0 + configuration.patience } ?? false }
+    func isBehind(at now: Instant) -> Bool { behindSince.map { now < $0 + configuration.liveWaitLimit } ?? false }
 
     mutating func noteGap(from start: Moment, goesFirst: Bool = false, at now: Moment) {
         isRead = false
         // A walk that may not begin soon is not waited for: a relay that comes and goes would hold messages all the time.
-        let canWalk = lastStart.map { $0 + configuration.shortestPeriod < now.instant + configuration.patience } ?? true
+        let canWalk = lastStart.map { $0 + configuration.shortestPeriod < now.instant + configuration.liveWaitLimit } ?? true
         if goesFirst, canWalk { behindSince = behindSince ?? now.instant }
         if gaps.count < 2 {
             gaps.append(Gap(from: start, notedAt: now.instant))

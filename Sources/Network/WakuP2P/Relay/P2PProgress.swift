@@ -38,8 +38,8 @@ struct P2PProgress {
 
     let pubsubTopics: [PubsubTopic]
     private var lastNote: Instant?
-    /// See ``StoreCatchUp/Configuration/patience``.
-    let patience: Duration
+    /// See ``StoreCatchUp/Configuration/liveWaitLimit``.
+    let liveWaitLimit: Duration
     /// When the first message of this run came, if its topic was not covered yet.
     private var heardEarly: Instant?
     /// In the order of ``pubsubTopics``.
@@ -51,7 +51,7 @@ struct P2PProgress {
         at now: Moment
     ) {
         self.pubsubTopics = pubsubTopics
-        patience = catchUp.patience
+        liveWaitLimit = catchUp.liveWaitLimit
         topics = pubsubTopics.map { topic in
             var configuration = catchUp
             configuration.pubsubTopic = topic
@@ -164,7 +164,7 @@ struct P2PProgress {
         if topics.contains(where: { $0.catchUp.isBehind(at: now) }) { return true }
         guard topics.contains(where: { !$0.wasCovered && $0.seen != nil }) else { return false }
         heardEarly = heardEarly ?? now
-        return heardEarly.map { now < $0 + patience } ?? false
+        return heardEarly.map { now < $0 + liveWaitLimit } ?? false
     }
 
     mutating func noteReceived(_ messages: [ReceivedMessage]) {

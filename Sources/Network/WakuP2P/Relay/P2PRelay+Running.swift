@@ -28,7 +28,7 @@ extension P2PRelay {
         await withDiscardingTaskGroup { group in
             group.addTask {
                 await self.inbox.forEachBatch { batch in
-                    let end = Instant.now + self.lockedState.withLock(\.progress.patience)
+                    let end = Instant.now + self.lockedState.withLock(\.progress.liveWaitLimit)
                     while !Task.isCancelled, Instant.now < end, self.lockedState.withLock({ $0.progress.isBehind(at: .now) }) {
                         try? await Task.sleep(for: .milliseconds(20))
                     }

@@ -337,7 +337,7 @@ final class WakuIntake<Handler: WakuHandler>: WakuReceiver {
         let end = queries.withLock { $0.begin(at: .now) }
         node.store.afterCommits { self.answerWaiting(upTo: end) }
         Task {
-            try? await Task.sleep(for: IntakeLimits.patience)
+            try? await Task.sleep(for: IntakeLimits.commitWaitLimit)
             if !queries.withLock({ $0.isTaken(upTo: end) }) { answerWaiting(upTo: end) }
         }
     }
@@ -398,7 +398,7 @@ enum IntakeLimits {
     /// Limit of messages that wait for a topic key, in units of 4 KiB, at least one for each: see ``MessagesAwaitingKeys``.
     static let waiting = 16_384
     /// How long a query waits for the changes that were submitted before it.
-    static let patience = Duration.seconds(1)
+    static let commitWaitLimit = Duration.seconds(1)
     /// Messages decoded without a suspension, so that other tasks get their turn.
     static let decodingChunk = 16
     /// Read once: on Linux this reads files.
